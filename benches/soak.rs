@@ -44,11 +44,11 @@ fn main() -> ExitCode {
     if role::run_requested_role() {
         return ExitCode::SUCCESS;
     }
-    let rate = SpawnLimit::of_cat(1024).run(core_count(), Duration::from_secs(3)).rate() / 2.0;
+    let rate = SpawnLimit::for_cat(1024).run(core_count(), Duration::from_secs(3)).rate() / 2.0;
     let duration = Duration::from_secs(if is_quick() { 60 } else { 600 });
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (samples, completed_count) =
-        runtime.block_on(LocalSet::new().run_until(run_load(rate, duration)));
+        runtime.block_on(LocalSet::new().run_until(run_soak(rate, duration)));
     println!("{completed_count} requests, {rate:.0} a second, half of what can be started");
     match violated_limit(&samples) {
         None => ExitCode::SUCCESS,
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 }
 
 /// Puts the service under load at this rate, and takes samples.
-async fn run_load(rate: f64, duration: Duration) -> (Vec<Sample>, u64) {
+async fn run_soak(rate: f64, duration: Duration) -> (Vec<Sample>, u64) {
     let service = Rc::new(Service::start(PROGRAM, "", AGENTS).await);
     let (begin, completed_count) = (Instant::now(), Rc::new(Cell::new(0)));
     let request_interval = Duration::from_secs_f64(f64::from(CLIENT_COUNT) / rate);

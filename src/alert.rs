@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::access::rate::{TokenBucket, step};
+use algonius_actors::decide::access::rate_limit::{TokenBucket, step};
 use algonius_actors::model::access::endpoint_config::RateLimit;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::observation::alert::{Alert, AlertPhase};
@@ -39,9 +39,9 @@ const HOOK_RATE_LIMIT: RateLimit = RateLimit { per_second: 0.5, burst: 20 };
 #[derive(Debug, Clone, Default)]
 pub struct HookSettings {
     /// URL of the webhook.
-    pub webhook: Option<Secret>,
+    pub webhook_url: Option<Secret>,
     /// Secret that signs the body.
-    pub secret: Option<Secret>,
+    pub signing_secret: Option<Secret>,
     /// Program with its arguments.
     pub command: Option<(PathBuf, Vec<String>)>,
 }
@@ -69,8 +69,9 @@ impl AlertDispatcher {
         warden: Arc<dyn Warden>,
         notices: mpsc::Receiver<AlertNotice>,
     ) -> Result<Self, Failure> {
-        let HookSettings { webhook, secret, command } = hooks;
-        let webhook = webhook.map(|url| Webhook::new(url, secret, policy)).transpose()?;
+        let HookSettings { webhook_url, signing_secret, command } = hooks;
+        let webhook =
+            webhook_url.map(|url| Webhook::new(url, signing_secret, policy)).transpose()?;
         let command = command.map(|(program, args)| AlertCommand { program, args, warden });
         let hooks = AlertHooks { webhook, command };
         Ok(Self(tokio::spawn(hooks.dispatch(notices))))
@@ -115,7 +116,7 @@ impl AlertHooks {
     async fn run_command(&self, body: &[u8]) {
         let Some(command) = &self.command else { return };
         for attempt in 1..=MAX_ATTEMPTS {
-            match command.send(body).await {
+            match command.run_once(body).await {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(%error, attempt, "alert did not reach the command"),
             }

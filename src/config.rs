@@ -13,9 +13,9 @@ mod table;
 
 pub use diagnostics::{ConfigFault, ConfigFaults, FaultCode, Severity, nearest_word};
 pub use keys::agent::network::NETWORK_VARIABLES;
-pub use keys::agent::{Agent, AgentWorker};
+pub use keys::agent::{AgentWorker, ConfiguredAgent};
 pub use keys::alerts::AlertSettings;
-pub use keys::inputs::{InputKey, InputSettings};
+pub use keys::inputs::{InputSealingKey, InputSettings};
 pub use keys::log::{LogFormat, LogSettings};
 pub use keys::pressure::PressureSettings;
 pub use keys::programs::search::{ProgramSearch, is_executable};

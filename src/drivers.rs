@@ -2,7 +2,7 @@
 
 mod adapters;
 mod files;
-mod lease_orders;
+mod lease_commands;
 pub mod mcp;
 pub mod models;
 mod output;

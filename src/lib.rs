@@ -49,7 +49,7 @@ pub struct RunningService {
     push_worker: Option<PushWorker>,
     observability: RunningObservability,
     store: Arc<Store>,
-    holders: Arc<ProcessHolders>,
+    process_holders: Arc<ProcessHolders>,
     shutdown_handle: ShutdownHandle,
     server_handle: JoinHandle<io::Result<()>>,
     reload_handle: ReloadHandle,
@@ -72,7 +72,7 @@ pub fn host_capabilities() -> HostCapabilities {
 /// Returns the OpenAPI 3.1 document of the HTTP API.
 #[must_use]
 pub fn openapi() -> serde_json::Value {
-    serve::api::document()
+    serve::api::openapi_document()
 }
 
 /// Starts the service of this program on this machine.
@@ -80,7 +80,7 @@ pub fn openapi() -> serde_json::Value {
 /// # Errors
 /// Fails if any part does not start; nothing runs then.
 pub async fn start(settings: Settings) -> Result<RunningService, StartError> {
-    start_with(settings, Arc::new(WallClock), HolderCommand::default()).await
+    start_with_clock(settings, Arc::new(WallClock), HolderCommand::default()).await
 }
 
 /// Starts the service of this program on this machine, with settings from a source whose changes it applies.
@@ -92,9 +92,11 @@ pub async fn start_with_source(
     settings: Settings,
 ) -> Result<RunningService, StartError> {
     let host_metrics = Arc::new(SystemMetrics::new(settings.server.data_dir.clone()));
-    let environment = (Arc::new(WallClock) as _, host_metrics as _);
-    let running = start_with_parts(source, settings, environment, HolderCommand::default()).await?;
-    tokio::spawn(memory::trim_heap_when_idle());
+    let clock_and_host_metrics = (Arc::new(WallClock) as _, host_metrics as _);
+    let running =
+        start_with_parts(source, settings, clock_and_host_metrics, HolderCommand::default())
+            .await?;
+    tokio::spawn(memory::trim_memory_when_idle());
     Ok(running)
 }
 
@@ -103,7 +105,7 @@ pub async fn start_with_source(
 ///
 /// # Errors
 /// Fails if any part does not start; nothing runs then.
-pub async fn start_with(
+pub async fn start_with_clock(
     settings: Settings,
     clock: Arc<dyn Clock>,
     holder_command: HolderCommand,
@@ -143,12 +145,12 @@ pub async fn start_with_parts(
     (clock, host_metrics): (Arc<dyn Clock>, Arc<dyn HostMetrics>),
     holder_command: HolderCommand,
 ) -> Result<RunningService, StartError> {
-    app::file_trust::require(&settings, source.file())?;
+    app::file_trust::require_trusted_files(&settings, source.file())?;
     // Boxed, because this future is large and would be a part of its callers' futures.
     let started_service =
         Box::pin(StartedService::start(&mut settings, (&clock, host_metrics), holder_command))
             .await?;
-    started_service.open(source, settings, clock)
+    started_service.start_listening(source, settings, clock)
 }
 
 impl RunningService {
@@ -198,7 +200,7 @@ impl RunningService {
     /// executions are killed and recorded as cancelled, and the service waits for nothing else.
     pub async fn stop_until(self, deadline: Duration, stop_now: watch::Receiver<bool>) {
         self.reloader.abort();
-        let kill = || self.holders.kill_all();
+        let kill = || self.process_holders.kill_all();
         self.tree.stop_or_kill(deadline, wait_until_true(stop_now.clone()), kill).await;
         self.shutdown_handle.graceful_shutdown(Some(Duration::from_secs(2)));
         let shutdown = async {
@@ -219,7 +221,7 @@ impl RunningService {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             } => {}
         }
-        self.holders.end().await;
+        self.process_holders.shut_down().await;
         self.store.close().await;
     }
 
@@ -228,7 +230,7 @@ impl RunningService {
     pub async fn hand_over(self) -> DetachedPrograms {
         self.reloader.abort();
         self.tree.start_drain().await;
-        let detached_programs = self.holders.detach().await;
+        let detached_programs = self.process_holders.detach().await;
         self.shutdown_handle.shutdown();
         if let Some(worker) = self.push_worker {
             // Interrupted notifications are sent again by the next process instance.

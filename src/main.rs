@@ -28,7 +28,7 @@ fn main() -> ExitCode {
             return code;
         }
     };
-    match runtime() {
+    match build_runtime() {
         Ok(runtime) => {
             let code = runtime.block_on(cli::run(args));
             // Running tasks are cut off as by a kill: an orderly shutdown of each task would remove the folders of
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 /// Creates the runtime with half as many threads as processors. The others serve the agents, the ledger and the process
 /// holder, which work at the same time; more threads here wake each other and wait for each other's memory, without
 /// more throughput.
-fn runtime() -> std::io::Result<Runtime> {
+fn build_runtime() -> std::io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     if std::env::var_os(WORKER_THREADS_VARIABLE).is_none() {
         let processors = available_parallelism().map_or(1, Into::into);

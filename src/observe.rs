@@ -94,7 +94,7 @@ impl Instruments {
 
     /// True if log lines are exported.
     #[must_use]
-    pub fn exports_lines(&self) -> bool {
+    pub fn exports_logs(&self) -> bool {
         self.0.exporter.as_ref().is_some_and(|exporter| exporter.exports_logs)
     }
 

@@ -17,7 +17,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::push::PushTarget;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{Ledger, LedgerError};
-use algonius_actors::ports::outbox::{Outbox, RegistrationResult};
+use algonius_actors::ports::push_target_store::{PushTargetStore, RegistrationResult};
 use ipnet::IpNet;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -71,7 +71,7 @@ pub struct PushContext {
     /// Ledger with the events.
     pub ledger: Arc<dyn Ledger>,
     /// Outbox with the targets.
-    pub outbox: Arc<dyn Outbox>,
+    pub outbox: Arc<dyn PushTargetStore>,
     /// Clock of the service.
     pub clock: Arc<dyn Clock>,
     /// Function that writes the body of a notification.
@@ -83,7 +83,7 @@ pub struct PushContext {
 /// Registry of push targets. Cheap to clone.
 #[derive(Clone)]
 pub struct PushRegistry {
-    outbox: Arc<dyn Outbox>,
+    outbox: Arc<dyn PushTargetStore>,
     clock: Arc<dyn Clock>,
     policy: Arc<DeliveryPolicy>,
     wakeup: Arc<Notify>,
@@ -98,7 +98,11 @@ pub struct PushWorker {
 impl PushRegistry {
     /// Creates a registry under a policy.
     #[must_use]
-    pub fn new(outbox: Arc<dyn Outbox>, clock: Arc<dyn Clock>, policy: DeliveryPolicy) -> Self {
+    pub fn new(
+        outbox: Arc<dyn PushTargetStore>,
+        clock: Arc<dyn Clock>,
+        policy: DeliveryPolicy,
+    ) -> Self {
         Self { outbox, clock, policy: Arc::new(policy), wakeup: Arc::default() }
     }
 
@@ -129,7 +133,7 @@ impl PushRegistry {
         });
         let (stop_sender, stop_receiver) = watch::channel(false);
         let task =
-            tokio::spawn(delivery_worker::work(context, Arc::clone(&self.wakeup), stop_receiver));
+            tokio::spawn(delivery_worker::run(context, Arc::clone(&self.wakeup), stop_receiver));
         PushWorker { stop_sender, task }
     }
 

@@ -17,24 +17,24 @@ use algonius_actors::model::observation::status::AgentStatus;
 use chrono::{DateTime, Utc};
 
 use crate::push::PushRegistry;
-use a2a::card::public_address::PublicAddresses;
+use a2a::card::public_address::PublicAddressResolver;
 use agent_directory::{AgentDirectory, unknown_agent};
 use api::schedules::ScheduleDefaults;
 use auth::AccessControl;
 use http::body_budget::BodyLimits;
-use ops::admin::Admin;
+use ops::admin::Administration;
 use ops::status::{MachineFacts, Monitoring};
 
 /// State that all requests share under one configuration.
 #[derive(Clone)]
-pub struct App(Arc<SharedState>);
+pub struct AppState(Arc<SharedState>);
 
-/// The shared part of an [`App`].
+/// The shared part of an [`AppState`].
 pub struct SharedState {
     /// Api to the supervision tree.
     pub api: Api,
     /// Changes of the configuration and of tokens.
-    pub admin: Arc<dyn Admin>,
+    pub admin: Arc<dyn Administration>,
     /// Registry of push configurations; `None` if push notifications are disabled.
     pub push: Option<PushRegistry>,
     /// Rules about callers.
@@ -44,7 +44,7 @@ pub struct SharedState {
     /// Defaults and rules for schedules.
     pub schedules: ScheduleDefaults,
     /// Addresses at which callers reach the service.
-    pub public_addresses: PublicAddresses,
+    pub public_addresses: PublicAddressResolver,
     /// Limits of request bodies.
     pub body_limits: BodyLimits,
     /// Sources of the metrics and of the status.
@@ -55,7 +55,7 @@ pub struct SharedState {
     pub in_force_since: DateTime<Utc>,
 }
 
-impl App {
+impl AppState {
     /// Wraps the state that all requests share.
     #[must_use]
     pub fn new(shared: SharedState) -> Self {
@@ -74,7 +74,7 @@ impl App {
     }
 }
 
-impl std::ops::Deref for App {
+impl std::ops::Deref for AppState {
     type Target = SharedState;
 
     fn deref(&self) -> &SharedState {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_supervisor::platform::clock::WallClock;
-use algonius_supervisor::{RunningService, StartError, config, start_with};
+use algonius_supervisor::{RunningService, StartError, config, start_with_clock};
 use algonius_warden::process_holders::HolderCommand;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -73,10 +73,10 @@ async fn try_start(
     let loaded = config::load(&config_file, &env).unwrap_or_else(|faults| panic!("{faults}"));
     let mut settings = loaded.settings;
     settings.server.listen = listen.unwrap_or(settings.server.listen);
-    let running = start_with(
+    let running = start_with_clock(
         settings,
         Arc::new(WallClock),
-        HolderCommand::of(env!("CARGO_BIN_EXE_algonius")),
+        HolderCommand::new(env!("CARGO_BIN_EXE_algonius")),
     )
     .await?;
     let token = std::fs::read_to_string(home.path().join("data/token")).unwrap().trim().to_owned();
@@ -208,11 +208,12 @@ async fn forwarded_addresses_are_trusted_from_proxies_only() {
     assert_eq!(status(&without_proxy, "198.51.100.8").await, 429);
     assert_eq!(without_proxy.get("/status").await.status, 200);
     without_proxy.stop().await;
-    let exempt = format!("{AGENT_CONFIG}[lockout]\nfailures = 1\nexempt = [\"127.0.0.0/8\"]\n");
-    let exempt = start("", &exempt).await;
-    assert_eq!(status(&exempt, "198.51.100.7").await, 401);
-    assert_eq!(status(&exempt, "198.51.100.7").await, 401);
-    exempt.stop().await;
+    let exempt_settings =
+        format!("{AGENT_CONFIG}[lockout]\nfailures = 1\nexempt = [\"127.0.0.0/8\"]\n");
+    let with_exemption = start("", &exempt_settings).await;
+    assert_eq!(status(&with_exemption, "198.51.100.7").await, 401);
+    assert_eq!(status(&with_exemption, "198.51.100.7").await, 401);
+    with_exemption.stop().await;
 }
 
 #[tokio::test]
@@ -254,9 +255,9 @@ async fn an_open_agent_refuses_remote_clients() {
 
 #[tokio::test]
 async fn unknown_hosts_and_origins_are_refused_first() {
-    let server = "allowed_hosts = [\"agents.lan\"]\nallowed_origins = [\"https://c.example\"]\n\
+    let server_settings = "allowed_hosts = [\"agents.lan\"]\nallowed_origins = [\"https://c.example\"]\n\
                   public_url = \"https://agents.example.org\"";
-    let service = start(server, AGENT_CONFIG).await;
+    let service = start(server_settings, AGENT_CONFIG).await;
     let token = authorization(&service.token);
     let status_with = async |headers: &[&str]| {
         service.request_with_headers("/status", &[headers, &[token.as_str()]].concat()).await.status

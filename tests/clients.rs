@@ -42,7 +42,7 @@ fn are_clients_enabled() -> bool {
 }
 
 /// Drives every binding through an SDK.
-fn drive(packages: &ClientPackages, script: &str, min_scenarios: usize) {
+fn assert_sdk_script_succeeds(packages: &ClientPackages, script: &str, min_scenarios: usize) {
     let service = Service::start(include_str!("clients/own.toml"), SECOND_TOKEN);
     let report = packages.run_script(script, &[service.url(), service.token()]);
     assert_report(report, min_scenarios, service);
@@ -91,14 +91,14 @@ fn the_python_sdk_handles_cancellations_and_failures() {
 #[test]
 fn the_python_sdk_of_0_3_works_with_every_binding() {
     if are_clients_enabled() {
-        drive(&ClientPackages::Python03, "bindings03.py", 33);
+        assert_sdk_script_succeeds(&ClientPackages::Python03, "bindings03.py", 33);
     }
 }
 
 #[test]
 fn the_python_sdk_of_1_0_works_with_every_binding() {
     if are_clients_enabled() {
-        drive(&ClientPackages::Python10, "bindings10.py", 39);
+        assert_sdk_script_succeeds(&ClientPackages::Python10, "bindings10.py", 39);
     }
 }
 
@@ -111,15 +111,15 @@ fn the_javascript_sdks_work_with_every_binding() {
         skip("node or npm is not installed");
         return;
     }
-    drive(&ClientPackages::JavaScript03, "sdk.mjs", 24);
-    drive(&ClientPackages::JavaScript10, "sdk.mjs", 30);
+    assert_sdk_script_succeeds(&ClientPackages::JavaScript03, "sdk.mjs", 24);
+    assert_sdk_script_succeeds(&ClientPackages::JavaScript10, "sdk.mjs", 30);
 }
 
 #[test]
 fn agent_frameworks_work_with_their_known_faults() {
     if are_clients_enabled() {
-        drive(&ClientPackages::Frameworks03, "frameworks.py", 3);
-        drive(&ClientPackages::Frameworks10, "frameworks.py", 8);
+        assert_sdk_script_succeeds(&ClientPackages::Frameworks03, "frameworks.py", 3);
+        assert_sdk_script_succeeds(&ClientPackages::Frameworks10, "frameworks.py", 8);
     }
 }
 

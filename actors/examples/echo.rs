@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::api::Api;
-use algonius_actors::api::supervision_tree::{SupervisionTree, TreePlan};
-use algonius_actors::decide::admission::dedup_key::Keyring;
+use algonius_actors::api::supervision_tree::{SupervisionTree, TreeOptions};
+use algonius_actors::decide::admission::keyed_hasher::KeyedHasher;
 use algonius_actors::driver::report::Reporter;
-use algonius_actors::driver::{AttemptLease, Driver, Lease, Work};
+use algonius_actors::driver::{AttemptLease, AttemptWork, Driver, Lease};
 use algonius_actors::model::access::principal::{Caller, Right, Scope};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::agent::workspace::Workspace;
@@ -27,10 +27,10 @@ use algonius_actors::ports::observer::NoopObserver;
 use algonius_actors::root::AgentDefinition;
 use algonius_actors::services::monitor_handle::MonitorHandle;
 use algonius_actors::services::{
-    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, RecordStores,
-    RedactorHandle, Services,
+    ActiveWriters, AttemptResources, BudgetUsageCache, CredentialBreakers, InputSealer,
+    RecordStores, RedactorHandle, Services,
 };
-use algonius_actors::testing::{MemoryLedger, spec};
+use algonius_actors::testing::{MemoryLedger, agent_spec};
 use algonius_redact::Redactor;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -46,7 +46,7 @@ impl Driver for EchoDriver {
         None // It changes nothing.
     }
 
-    fn start(&self, work: Work, reporter: Reporter) -> Lease {
+    fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         Box::new(EchoLease(tokio::spawn(async move {
             reporter.report_start(None);
             let result = write_answer(&reporter, &work.request.input.text()).await;
@@ -57,7 +57,7 @@ impl Driver for EchoDriver {
     }
 
     /// Nothing of it outlives the process, so there is nothing to claim, and this is never asked.
-    fn resume(&self, work: Work, reporter: Reporter) -> Lease {
+    fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         self.start(work, reporter)
     }
 }
@@ -119,14 +119,15 @@ async fn run(text: &str) -> Result<String, Box<dyn Error>> {
         ]))),
         observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
-        keyring: Keyring::new([7; 32]), // One that is kept, where the ledger is.
+        keyring: KeyedHasher::new([7; 32]), // One that is kept, where the ledger is.
         resources: AttemptResources::default(),
         active_writers: ActiveWriters::default(),
         breakers: CredentialBreakers::default(),
-        budget_usages: BudgetUsages::default(),
+        budget_usages: BudgetUsageCache::default(),
     };
-    let definition = AgentDefinition { spec: Arc::new(spec("echo")), driver: Arc::new(EchoDriver) };
-    let tree = SupervisionTree::start(services, vec![definition], TreePlan::default()).await?;
+    let definition =
+        AgentDefinition { spec: Arc::new(agent_spec("echo")), driver: Arc::new(EchoDriver) };
+    let tree = SupervisionTree::start(services, vec![definition], TreeOptions::default()).await?;
     let answer = send_request(tree.api(), text).await;
     tree.stop(Duration::from_secs(5)).await;
     Ok(answer?)
@@ -154,7 +155,7 @@ async fn send_request(api: &Api, text: &str) -> Result<String, Failure> {
 
 fn request(caller: &Caller, text: &str) -> Request {
     Request {
-        agent: spec("echo").id,
+        agent: agent_spec("echo").id,
         origin: RequestOrigin::direct(caller.principal, Trigger::Api),
         message: MessageId("message-1".to_owned()),
         context: ContextId("context-1".to_owned()),

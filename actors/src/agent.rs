@@ -13,7 +13,7 @@ mod credential_gate;
 mod definition;
 mod executions;
 mod lifecycle;
-mod pending_orders;
+mod pending_commands;
 mod queue;
 mod queue_waits;
 mod running;
@@ -30,13 +30,13 @@ use tokio::sync::watch;
 use crate::decide::admission::AdmissionEvent;
 use crate::driver::Driver;
 use crate::execution::AttemptFailure;
-use crate::execution::recover::{ContinuedWork, RecoveredExecution, recover_unfinished};
-use crate::maintenance::monitor::LatestEvaluation;
+use crate::execution::recovery::{ContinuedWork, RecoveredExecution, recover_unfinished};
+use crate::maintenance::monitor::LatestPressure;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::AttemptId;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::{Request, RequestKeys};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
@@ -48,12 +48,12 @@ use crate::services::Services;
 use self::admission::RequestAdmission;
 use self::coalescer::Coalescer;
 use self::lifecycle::Lifecycle;
-use self::pending_orders::PendingOrders;
+use self::pending_commands::PendingCommands;
 use self::queue::QueuedRequest;
 use self::running::RunningExecutions;
 use self::tasks::AgentTasks;
 
-pub(crate) use self::admission::{message_reused, no_open_question};
+pub(crate) use self::admission::{message_reused, no_open_question_failure};
 pub use self::definition::AgentDefinition;
 pub(crate) use self::lifecycle::agent_removed;
 pub use self::snapshot::AgentView;
@@ -71,7 +71,7 @@ pub struct SubmitReply {
     /// Progress of the execution, while an actor holds it.
     pub progress: Option<watch::Receiver<Progress>>,
     /// Record of an execution that has ended, if the gateway has read it.
-    pub ended_record: Option<Box<Record>>,
+    pub ended_record: Option<Box<ExecutionRecord>>,
 }
 
 impl SubmitReply {
@@ -92,7 +92,7 @@ pub enum AgentMsg {
     /// Checks whether the agent would accept a request now.
     Check(Box<Request>, RpcReplyPort<Result<(), Failure>>),
     /// Result of recording an admitted request.
-    Recorded(ExecutionId, Result<RecordResult, LedgerError>),
+    Recorded(ExecutionId, Result<RecordingResult, LedgerError>),
     /// The equal request has ended; the second id is the execution whose result is taken, if any.
     CoalescedReleased(ExecutionId, Option<ExecutionId>),
     /// The queue timeout of the first entry may have expired.
@@ -112,7 +112,7 @@ pub enum AgentMsg {
     /// Cancels an execution, if it is here. The reply does not wait for its end.
     Cancel {
         /// Record of the execution.
-        record: Box<Record>,
+        record: Box<ExecutionRecord>,
         /// Reason for its history.
         reason: String,
         /// Progress of the execution; `None` if it is not here.
@@ -123,9 +123,9 @@ pub enum AgentMsg {
     /// Requests the progress of an execution; `None` if it is not here.
     Watch(ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
     /// The deadline for the answer to a question passed.
-    InputTimedOut(Box<Record>),
+    AnswerTimedOut(Box<ExecutionRecord>),
     /// Cancels an execution with an open question, for this reason.
-    CancelWaiting(Box<Record>, String),
+    CancelWaiting(Box<ExecutionRecord>, String),
     /// The clean-up of an execution is complete, and its outcome is in the ledger.
     Finished(ExecutionId),
     /// The actor of an execution did not start.
@@ -138,7 +138,7 @@ pub enum AgentMsg {
     Reconfigure(AgentDefinition),
     /// Stops accepting requests. The reply follows once all work has ended; it does not follow if the agent is
     /// configured again before.
-    Retire(RpcReplyPort<()>),
+    Remove(RpcReplyPort<()>),
     /// The open questions of a removed agent are settled.
     QuestionsSettled,
     /// No further messages follow.
@@ -163,7 +163,7 @@ pub struct Submission {
     /// Keys of the request.
     pub keys: RequestKeys,
     /// Record of the execution that the request continues.
-    pub continued_record: Option<Record>,
+    pub continued_record: Option<ExecutionRecord>,
     /// Tracing span of the request.
     pub span: tracing::Span,
     /// Reply port for the answer.
@@ -172,7 +172,7 @@ pub struct Submission {
 
 /// Result of recording an admitted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordResult {
+pub enum RecordingResult {
     /// The request is recorded.
     Recorded,
     /// The request is recorded, and this execution with the same content is in progress.
@@ -187,7 +187,7 @@ pub enum RecordResult {
     QuestionClosed,
 }
 
-impl RecordResult {
+impl RecordingResult {
     /// Returns true if a new record exists.
     const fn is_recorded(self) -> bool {
         match self {
@@ -211,7 +211,7 @@ pub struct AgentArgs {
     /// True if the service is stopping: recovered executions then stay in the ledger.
     pub is_draining: bool,
     /// Resource pressure of the machine.
-    pub pressure: watch::Receiver<LatestEvaluation>,
+    pub pressure: watch::Receiver<LatestPressure>,
 }
 
 /// State of the actor: its parts decide, and the actor connects them.
@@ -219,7 +219,7 @@ pub struct AgentData {
     args: AgentArgs,
     admission: RequestAdmission,
     running: RunningExecutions,
-    orders: PendingOrders,
+    pending_commands: PendingCommands,
     coalescer: Coalescer,
     lifecycle: Lifecycle,
     /// Start of the actor.
@@ -254,8 +254,8 @@ impl Actor for AgentActor {
             match recovered {
                 RecoveredExecution::Resumed(work) => {
                     // The slot is taken before anything else starts: the program runs already.
-                    data.apply_event(AdmissionEvent::Resumed(work.record.id));
-                    data.handle_takeover(*work);
+                    data.apply_event(AdmissionEvent::RecoveredRunning(work.record.id));
+                    data.control().continue_work(*work);
                 }
                 RecoveredExecution::Requeued(record, request) => {
                     data.requeue_recovered(&record, request);
@@ -302,23 +302,23 @@ impl Actor for AgentActor {
             AgentMsg::Cancel { record, reason, reply } => {
                 _ = reply.send(data.cancel(&record, reason));
             }
-            AgentMsg::InputTimedOut(record) => data.handle_input_timeout(&record),
+            AgentMsg::AnswerTimedOut(record) => data.handle_answer_timeout(&record),
             AgentMsg::CancelWaiting(record, reason) => _ = data.cancel(&record, reason),
             AgentMsg::Answered(interaction, reply) => {
                 data.running.forward_answer(interaction, reply);
             }
             AgentMsg::Watch(id, reply) => _ = reply.send(data.watch(id)),
             AgentMsg::SpawnFailed(id) => data.running.settle_lost(id, &data.args, &mut data.tasks),
-            AgentMsg::TakeoverClaimed(work) => data.handle_takeover(*work),
+            AgentMsg::TakeoverClaimed(work) => data.control().continue_work(*work),
             AgentMsg::InterruptedSettled(id) => data.handle_stopped(id),
             AgentMsg::Reconfigure(definition) => data.reconfigure(definition),
-            AgentMsg::Retire(reply) => data.retire(reply),
+            AgentMsg::Remove(reply) => data.remove(reply),
             AgentMsg::QuestionsSettled => data.lifecycle.report_removed(),
             AgentMsg::Close => myself.stop(None),
             AgentMsg::Drain(reply) => data.drain(reply),
             AgentMsg::CancelAll { reason } => data.control().cancel_all(&reason),
             AgentMsg::WorkerPanicked => return Err("a task of the agent panicked".into()),
-            AgentMsg::Inspect(reply) => _ = reply.send(AgentView::of(data)),
+            AgentMsg::Inspect(reply) => _ = reply.send(AgentView::new(data)),
         }
         Ok(())
     }
@@ -350,7 +350,7 @@ impl AgentData {
         Self {
             admission: RequestAdmission::new(&args),
             running: RunningExecutions::new(),
-            orders: PendingOrders::default(),
+            pending_commands: PendingCommands::default(),
             coalescer: Coalescer::default(),
             lifecycle: Lifecycle::new(args.is_draining),
             started_at: args.services.clock.now(),

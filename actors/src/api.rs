@@ -3,28 +3,28 @@
 mod approvals;
 mod schedules;
 pub mod supervision_tree;
-mod tree;
+mod tree_inspector;
 
 pub use self::schedules::{STATISTICS_DAYS, ScheduleAdmin};
-pub use self::tree::TreeView;
-pub(crate) use self::tree::{STATUS_TIMEOUT, call};
-pub use crate::gateway::reader::{Reader, RunTree, TreeHop};
-pub use crate::gateway::requests::{Requests, SubmitReply};
-pub use crate::gateway::requests_slot::RequestsSlot;
+pub use self::tree_inspector::TreeInspector;
+pub(crate) use self::tree_inspector::{STATUS_TIMEOUT, call};
+pub use crate::gateway::reader::{ExecutionReader, RunTree, TreeHop};
+pub use crate::gateway::request_handle_cell::RequestHandleCell;
+pub use crate::gateway::requests::{RequestHandle, SubmitReply};
 pub use crate::gateway::subscription::{Subscription, SubscriptionItem};
-pub use approvals::{AnswerReply, Approvals, CallerAnswer};
+pub use approvals::{AnswerReply, CallerAnswer, InteractionHandle};
 
 /// Handles of a started supervision tree. Clones are cheap.
 #[derive(Clone)]
 pub struct Api {
     /// Submits, cancels, retries and removes executions, and waits for their ends.
-    pub requests: Requests,
+    pub requests: RequestHandle,
     /// Reads executions.
-    pub reader: Reader,
+    pub reader: ExecutionReader,
     /// Reads and answers the questions of agents.
-    pub approvals: Approvals,
+    pub approvals: InteractionHandle,
     /// Reads and changes schedules.
     pub schedules: ScheduleAdmin,
     /// Shows the state of the tree.
-    pub tree: TreeView,
+    pub tree: TreeInspector,
 }

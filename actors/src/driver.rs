@@ -21,7 +21,7 @@ use crate::model::observation::status::PooledProcess;
 
 /// Attempt to start or resume.
 #[derive(Debug, Clone)]
-pub struct Work {
+pub struct AttemptWork {
     /// Id of the execution.
     pub execution: ExecutionId,
     /// Id of the attempt.
@@ -49,7 +49,7 @@ pub trait Driver: Send + Sync + 'static {
     async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace>;
 
     /// Returns true if the messages of one conversation run one after the other.
-    fn takes_turns(&self) -> bool {
+    fn runs_turns_in_order(&self) -> bool {
         false
     }
 
@@ -66,7 +66,7 @@ pub trait Driver: Send + Sync + 'static {
 
     /// Starts an attempt and returns at once. The driver notifies `reporter` when the work runs and, exactly once, how
     /// it ended; after that no process of the attempt writes any more.
-    fn start(&self, work: Work, reporter: Reporter) -> Lease;
+    fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease;
 
     /// Claims the work of an attempt that an earlier process or a crashed actor started, if it is still held, running
     /// or ended; the previous holder loses it.
@@ -78,7 +78,7 @@ pub trait Driver: Send + Sync + 'static {
 
     /// Resumes work that was [claimed](Self::claim), as [`start`](Self::start) does for new work. The driver replays
     /// all events from the start; `reporter` skips those that are already in the ledger.
-    fn resume(&self, work: Work, reporter: Reporter) -> Lease;
+    fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease;
 
     /// Terminates the work of an attempt that nobody will claim. Returns when nothing of it is left.
     async fn terminate(&self, _execution: ExecutionId, _attempt_id: AttemptId) {}

@@ -8,10 +8,10 @@ mod claim;
 mod context;
 mod effects;
 mod interactions;
-mod machine;
 mod persistence;
+mod phase_machine;
 mod published_state;
-pub(crate) mod recover;
+pub(crate) mod recovery;
 mod starting_point;
 mod stop;
 mod tasks;
@@ -35,23 +35,23 @@ use crate::model::execution::event::EventKind;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::request::Request;
 use crate::model::execution::usage::UsageReading;
-use crate::model::execution::{AttemptId, State};
+use crate::model::execution::{AttemptId, ExecutionState};
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{Interaction, InteractionId};
 use crate::model::observation::status::ExecutionStatus;
-use crate::ports::interactions::{CloseOutcome, OpenOutcome};
+use crate::ports::interaction_store::{CloseOutcome, OpenOutcome};
 use crate::services::Services;
 
-use self::attempt::PresentAttempt;
+use self::attempt::CurrentAttempt;
 use self::claim::ResourceClaim;
 use self::context::ExecutionContext;
 use self::interactions::{AttemptInteractions, OpenInteractions};
-use self::machine::{PhaseMachine, end_event};
 use self::persistence::Persistence;
+use self::phase_machine::{PhaseMachine, end_event};
 use self::published_state::PublishedState;
 use self::stop::StopPlan;
 use self::tasks::ExecutionTasks;
-use self::usage::{ExecutionUsage, UsageAccount};
+use self::usage::{ExecutionUsage, UsageRecorder};
 
 pub use self::claim::{ClaimBlocked, ClaimGranted};
 pub use self::starting_point::{AttemptFailure, ExecutionTotals, StartingPoint};
@@ -103,7 +103,7 @@ pub struct ExecutionArgs {
     /// Decisions of the agent's actor about the execution.
     pub plan: ExecutionPlan,
     /// Start time of the wait.
-    pub since: DateTime<Utc>,
+    pub queued_since: DateTime<Utc>,
     /// Raw request.
     pub request: Arc<Request>,
     /// Present definition of the agent.
@@ -124,7 +124,7 @@ pub struct ExecutionArgs {
 
 /// Decisions of the agent's actor about an execution.
 pub struct ExecutionPlan {
-    /// First event: `Begin`, `RetryDue`, `Answered` or `Resumed`, or an end before the start.
+    /// First event: `SlotAvailable`, `RetryDue`, `Answered` or `Resumed`, or an end before the start.
     pub first_event: ExecutionEvent,
     /// Time limits.
     pub policy: ExecutionPolicy,
@@ -145,8 +145,8 @@ pub struct ExecutionData {
     published: PublishedState,
     claim: ResourceClaim,
     stop: StopPlan,
-    attempt: PresentAttempt,
-    interactions: OpenInteractions,
+    attempt: CurrentAttempt,
+    open_interactions: OpenInteractions,
     usage: ExecutionUsage,
     persistence: Persistence,
     tasks: ExecutionTasks,
@@ -204,7 +204,7 @@ impl ExecutionData {
     fn new(myself: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
         let context = ExecutionContext::new(myself, &args);
         let since = context.now();
-        let waited = (since - args.since).to_std().unwrap_or_default();
+        let waited = (since - args.queued_since).to_std().unwrap_or_default();
         let ExecutionArgs { starting_point, plan, span, on_slot_released, .. } = args;
         let (memory, resources) = (context.spec.expected_memory(), &context.services.resources);
         let totals = starting_point.totals;
@@ -215,12 +215,12 @@ impl ExecutionData {
             machine: PhaseMachine::new(starting_point.phase.clone(), plan.policy),
             published: PublishedState::new(starting_point.state, since, context.progress.clone()),
             stop: StopPlan::new(on_slot_released),
-            attempt: PresentAttempt::new(
+            attempt: CurrentAttempt::new(
                 starting_point.attempt_id,
                 totals.exit_code,
                 starting_point.recorded_events,
             ),
-            interactions: OpenInteractions::new(),
+            open_interactions: OpenInteractions::new(),
             usage: ExecutionUsage::new(totals.spent, totals.tokens),
             tasks: ExecutionTasks::new(myself.clone(), span),
             context,
@@ -230,7 +230,7 @@ impl ExecutionData {
     /// Returns the interactions of the attempt, with the parts of the execution that they use.
     fn interactions(&mut self) -> AttemptInteractions<'_> {
         AttemptInteractions {
-            open_interactions: &mut self.interactions,
+            open_interactions: &mut self.open_interactions,
             is_at_work: self.machine.is_at_work(),
             context: &self.context,
             claim: &self.claim,
@@ -242,8 +242,8 @@ impl ExecutionData {
     }
 
     /// Returns the account of the attempt's usage, with the parts of the execution that it changes.
-    fn usage_account(&mut self) -> UsageAccount<'_> {
-        UsageAccount {
+    fn usage_recorder(&mut self) -> UsageRecorder<'_> {
+        UsageRecorder {
             is_running: self.published.is_running(),
             usage: &mut self.usage,
             attempt: &mut self.attempt,
@@ -258,7 +258,7 @@ impl ExecutionData {
         let Some(event) = self.interactions().deadlines().filter(event) else { return };
         match event {
             ExecutionEvent::Resumed { attempt_id, run_time } => {
-                self.usage_account().begin_wall_time(attempt_id, run_time);
+                self.usage_recorder().begin_wall_time(attempt_id, run_time);
             }
             ExecutionEvent::Settled => self.handle_settled(),
             ExecutionEvent::Cleaned { .. } => {
@@ -285,15 +285,15 @@ impl ExecutionData {
         self.attempt.apply_claim(attempt_id);
         self.claim.apply_grant(workspace);
         // The claim wrote the state in the ledger; here it is only published.
-        self.publish(State::Starting);
+        self.publish(ExecutionState::Starting);
         self.apply_event(ExecutionEvent::Claimed { attempt_id });
     }
 
     /// Handles a claim that failed because a resource is in use.
     fn handle_blocked(&mut self, blocked: ClaimBlocked) {
         let attempt_id = blocked.attempt_id;
-        self.published.publish_queued(self.claim.handle_blocked(blocked));
-        self.apply_event(ExecutionEvent::Busy { attempt_id, waited: self.claim.waited() });
+        self.published.publish_queue_position(self.claim.handle_blocked(blocked));
+        self.apply_event(ExecutionEvent::ResourceBusy { attempt_id, waited: self.claim.waited() });
     }
 
     fn handle_report(&mut self, report: Report) {
@@ -303,10 +303,10 @@ impl ExecutionData {
                     self.persistence.add_events(start_event);
                 }
                 self.apply_event(ExecutionEvent::Started { attempt_id });
-                self.usage_account().begin_wall_time(attempt_id, Duration::ZERO);
+                self.usage_recorder().begin_wall_time(attempt_id, Duration::ZERO);
             }
             Report::UsageReported { attempt_id, tokens, charge } => {
-                if let Some(event) = self.usage_account().add(attempt_id, tokens, charge) {
+                if let Some(event) = self.usage_recorder().add(attempt_id, tokens, charge) {
                     self.apply_event(event);
                 }
             }
@@ -316,7 +316,7 @@ impl ExecutionData {
             Report::Ended { attempt_id, result, exit_code, batch } => {
                 self.persistence.append(self.attempt.record_end(attempt_id, exit_code, batch));
                 let code = result.as_ref().err().map(|failure| failure.code);
-                self.usage_account().report_end(attempt_id, code);
+                self.usage_recorder().report_end(attempt_id, code);
                 // A report after a stop request is unreliable.
                 if attempt_id == self.attempt.attempt_id() && self.machine.is_at_work() {
                     self.context.report_credential_result(&result);
@@ -329,7 +329,7 @@ impl ExecutionData {
             }
             Report::InputRequired { attempt_id, interruption, exit_code, batch } => {
                 self.persistence.append(self.attempt.record_end(attempt_id, exit_code, batch));
-                self.usage_account().report_end(attempt_id, None);
+                self.usage_recorder().report_end(attempt_id, None);
                 self.apply_event(ExecutionEvent::NeedsInput { attempt_id, interruption });
             }
         }

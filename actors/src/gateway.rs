@@ -1,9 +1,9 @@
 //! `GatewayActor`: routes each request to its agent without waiting.
 
-pub(crate) mod link;
+pub(crate) mod handle;
 pub(crate) mod reader;
+pub(crate) mod request_handle_cell;
 pub(crate) mod requests;
-pub(crate) mod requests_slot;
 pub(crate) mod subscription;
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::agent::{AgentMsg, Submission};
 use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::Request;
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId};
@@ -43,7 +43,7 @@ pub enum GatewayMsg {
     /// Cancels an execution. The agent replies.
     Cancel {
         /// Record of the execution.
-        record: Box<Record>,
+        record: Box<ExecutionRecord>,
         /// Reason for its history.
         reason: String,
         /// Progress of the execution; `None` if no actor holds it.

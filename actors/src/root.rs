@@ -9,7 +9,7 @@ mod gateway;
 mod monitor;
 mod preload;
 mod retention;
-mod scheduling;
+mod scheduler;
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ use self::context::RootContext;
 use self::gateway::GatewayChild;
 use self::monitor::MonitorChild;
 use self::retention::RetentionChild;
-use self::scheduling::SchedulerChild;
-pub use self::scheduling::SchedulerInputs;
+use self::scheduler::SchedulerChild;
+pub use self::scheduler::SchedulerSetup;
 pub use crate::agent::AgentDefinition;
 use crate::agent::AgentMsg;
 use crate::gateway::GatewayMsg;
-use crate::maintenance::monitor::{LatestEvaluation, MonitorMsg, ReadingSettings};
+use crate::maintenance::monitor::{LatestPressure, MonitorMsg, ReadingSettings};
 use crate::maintenance::retention::{RetentionMsg, RetentionSpec};
 use crate::model::agent::AgentSpec;
 use crate::model::id::AgentId;
@@ -53,11 +53,11 @@ pub struct RootArgs {
     /// Limits above which alerts are raised.
     pub alert_spec: AlertSpec,
     /// Sender of the latest evaluation of the machine.
-    pub pressure: watch::Sender<LatestEvaluation>,
+    pub pressure: watch::Sender<LatestPressure>,
     /// Sender of the present gateway.
     pub gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
     /// Arguments of the scheduler.
-    pub scheduling: SchedulerInputs,
+    pub scheduling: SchedulerSetup,
 }
 
 /// State of an agent, as known to the root.
@@ -76,7 +76,7 @@ pub struct RegisteredAgent {
 }
 
 /// State of the root.
-pub struct RootView {
+pub struct RootSnapshot {
     /// Start time.
     pub since: DateTime<Utc>,
     /// Number of restarts of the gateway.
@@ -94,15 +94,15 @@ pub struct RootView {
 /// Message to the root.
 pub enum RootMsg {
     /// Requests the state.
-    Inspect(RpcReplyPort<RootView>),
+    Inspect(RpcReplyPort<RootSnapshot>),
     /// The service is stopping: restarted agents start no execution.
     Drain,
     /// The task that settles the executions of a quarantined agent panicked.
-    QuarantinePanicked(AgentId),
+    SettlementPanicked(AgentId),
     /// A state that concerns all agents changed.
     Changed(ServiceChange),
     /// The task that observes such states panicked.
-    SubscriptionLost,
+    WatcherPanicked,
     /// The pause of an agent whose start failed because of the ledger is over.
     RestartAgent(AgentId),
     /// The scheduler must be restarted.
@@ -152,9 +152,9 @@ impl Actor for RootActor {
         match msg {
             RootMsg::Inspect(reply) => _ = reply.send(data.view()),
             RootMsg::Drain => context.is_draining = true,
-            RootMsg::QuarantinePanicked(agent) => agents.settle(agent, context),
+            RootMsg::SettlementPanicked(agent) => agents.settle_executions(agent, context),
             RootMsg::Changed(change) => agents.notify(change),
-            RootMsg::SubscriptionLost => {
+            RootMsg::WatcherPanicked => {
                 context.watch_changes();
                 agents.notify_all();
             }
@@ -206,7 +206,7 @@ impl RootData {
     async fn start(&mut self) -> Result<(), ActorProcessingErr> {
         let Self { context, agents, monitor, scheduler, retention, .. } = self;
         // First: the start of the agents uses what it finds about their unfinished executions.
-        let unfinished = preload::settle_unowned(agents, context).await?;
+        let unfinished = preload::settle_orphans(agents, context).await?;
         context.watch_changes();
         // Before the agents, which report to it.
         monitor.start(context).await?;
@@ -223,18 +223,22 @@ impl RootData {
         let Self { context, agents, gateway, monitor, scheduler, retention } = self;
         match agents.find_by_actor(child) {
             Some(id) => agents.handle_failure(&id, fault, context).await,
-            None if GatewayChild::is_actor(child, context) => {
+            None if GatewayChild::matches_actor(child, context) => {
                 gateway.handle_failure(fault, agents.routes(), context).await;
             }
-            None if scheduler.is_actor(child) => scheduler.handle_failure(fault, context).await,
-            None if monitor.is_actor(child) => monitor.handle_failure(fault, context).await,
-            None if retention.is_actor(child) => retention.handle_failure(fault, context).await,
+            None if scheduler.matches_actor(child) => {
+                scheduler.handle_failure(fault, context).await;
+            }
+            None if monitor.matches_actor(child) => monitor.handle_failure(fault, context).await,
+            None if retention.matches_actor(child) => {
+                retention.handle_failure(fault, context).await;
+            }
             None => {} // A child that did not start; its starter handles the error.
         }
     }
 
-    fn view(&self) -> RootView {
-        RootView {
+    fn view(&self) -> RootSnapshot {
+        RootSnapshot {
             since: self.context.started_at,
             gateway_restarts: self.gateway.restarts(),
             monitor: self.monitor.view(),

@@ -5,12 +5,12 @@
 //! decisions is in progress at a time, and one of results; the actor itself never waits.
 
 mod authorization;
-mod commands;
+mod changes;
 mod dispatch;
 mod effects;
-mod entry;
 mod evaluate;
 mod interned_schedule;
+mod loaded_schedule;
 mod occurrences;
 pub(crate) mod recovery;
 mod result_writer;
@@ -27,7 +27,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 
-use crate::gateway::requests::Requests;
+use crate::gateway::requests::RequestHandle;
 use crate::model::failure::Failure;
 use crate::model::id::ScheduleId;
 use crate::model::observation::status::NextDue;
@@ -37,8 +37,8 @@ use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore};
 use crate::ports::schedule_template::ScheduleTemplateRenderer;
 use crate::services::Services;
 
-use self::commands::PendingChange;
-pub use self::commands::{ChangeResult, ScheduleChange};
+use self::changes::PendingChange;
+pub use self::changes::{ChangeResult, ScheduleChange};
 pub use self::dispatch::DispatchResult;
 use self::dispatch::Dispatcher;
 use self::evaluate::log_occurrence;
@@ -85,7 +85,7 @@ pub struct SchedulerArgs {
     /// Configuration of the scheduler.
     pub config: SchedulerConfig,
     /// Handle that submits the requests.
-    pub requests: Requests,
+    pub requests: RequestHandle,
 }
 
 /// Reply port for a change: the new state of the schedule, if it still exists.
@@ -113,7 +113,7 @@ pub enum SchedulerMsg {
     /// Result of a request.
     Dispatched(OccurrenceKey, DispatchResult),
     /// Result of the check whether the agent would permanently refuse the request of a replacing occurrence.
-    Checked(OccurrenceKey, Option<Failure>),
+    ReplacementChecked(OccurrenceKey, Option<Failure>),
     /// The execution of an occurrence ended; with the number of consecutive failures of the schedule.
     Ended(OccurrenceKey, OccurrenceEnding, u32),
     /// Changes the schedules. The reply follows once the change is stored.
@@ -143,7 +143,7 @@ pub struct SchedulerSnapshot {
     /// Number of schedules whose input no key opens.
     pub locked: usize,
     /// Next due schedule of each agent.
-    pub due: Vec<NextDue>,
+    pub next_due: Vec<NextDue>,
 }
 
 /// State of the actor: its parts decide and keep the state, and the actor connects them.
@@ -200,7 +200,7 @@ impl Actor for SchedulerActor {
             }
             SchedulerMsg::ResultsStored => data.result_writer.finish_write(),
             SchedulerMsg::Dispatched(key, result) => data.finish_dispatch(key, result),
-            SchedulerMsg::Checked(key, refusal) => data.handle_check(&key, refusal),
+            SchedulerMsg::ReplacementChecked(key, refusal) => data.handle_check(&key, refusal),
             SchedulerMsg::Ended(key, ending, streak) => data.handle_end(&key, ending, streak),
             SchedulerMsg::Change(change, reply) => {
                 data.pending_changes.push_back(PendingChange { change, reply });
@@ -229,7 +229,7 @@ impl Actor for SchedulerActor {
 
 impl OccurrenceKey {
     /// Returns the key of an occurrence.
-    fn of(occurrence: &Occurrence) -> Self {
+    fn for_occurrence(occurrence: &Occurrence) -> Self {
         Self { schedule: occurrence.schedule.clone(), planned: occurrence.planned }
     }
 }
@@ -246,7 +246,7 @@ impl SchedulerData {
         let mut timers = TimerQueue::default();
         table.schedule_evaluations(now, &mut timers);
         // At the start too, because a service may be restarted more often than once an hour.
-        timers.add(now, TimerEntry::DeleteOld);
+        timers.add(now, TimerEntry::DeleteOldOccurrences);
         Self {
             since: now,
             table,
@@ -309,7 +309,7 @@ impl SchedulerData {
                     let effects = self.occurrences.cancel(&key, reason, now, &self.table);
                     self.perform(effects);
                 }
-                Some(TimerEntry::DeleteOld) => self.delete_old(now),
+                Some(TimerEntry::DeleteOldOccurrences) => self.delete_old(now),
             }
         }
         if !batch.is_empty() {
@@ -367,7 +367,7 @@ impl SchedulerData {
     }
 
     fn delete_old(&mut self, now: DateTime<Utc>) {
-        self.timers.add(now + DELETION_INTERVAL, TimerEntry::DeleteOld);
+        self.timers.add(now + DELETION_INTERVAL, TimerEntry::DeleteOldOccurrences);
         let history =
             TimeDelta::from_std(self.args.config.occurrence_retention).unwrap_or(TimeDelta::MAX);
         if let Some(before) = now.checked_sub_signed(history) {

@@ -17,12 +17,12 @@ use tokio::sync::watch;
 pub use crate::services::active_writers::ActiveWriters;
 pub use crate::services::credential_breakers::CredentialBreakers;
 
-use crate::decide::admission::dedup_key::Keyring;
-pub use crate::driver::report::BudgetUsages;
+use crate::decide::admission::keyed_hasher::KeyedHasher;
+pub use crate::driver::report::BudgetUsageCache;
 use crate::model::agent::AgentSpec;
 use crate::ports::clock::Clock;
 use crate::ports::history::History;
-use crate::ports::interactions::Interactions;
+use crate::ports::interaction_store::InteractionStore;
 use crate::ports::ledger::Ledger;
 use crate::ports::observer::Observer;
 pub use crate::services::input_sealer::InputSealer;
@@ -44,7 +44,7 @@ pub struct Services {
     /// Sealer of inputs that redaction would change.
     pub input_sealer: InputSealer,
     /// Keyring for the keys of requests.
-    pub keyring: Keyring,
+    pub keyring: KeyedHasher,
     /// Receiver of telemetry events.
     pub observer: Arc<dyn Observer>,
     /// Handle of the monitor.
@@ -56,7 +56,7 @@ pub struct Services {
     /// Circuit breakers of the agents' credentials.
     pub breakers: CredentialBreakers,
     /// Amounts that each agent has used today.
-    pub budget_usages: BudgetUsages,
+    pub budget_usages: BudgetUsageCache,
 }
 
 /// Stores of records that belong to executions.
@@ -65,7 +65,7 @@ pub struct RecordStores {
     /// History of executions.
     pub history: Arc<dyn History>,
     /// Interactions and permission decisions.
-    pub interactions: Arc<dyn Interactions>,
+    pub interactions: Arc<dyn InteractionStore>,
 }
 
 /// Resources that an attempt claims before it starts.
@@ -81,7 +81,7 @@ impl AttemptResources {
     /// Creates the resources with a memory limit in bytes, if there is one.
     #[must_use]
     pub fn with_memory(limit: Option<u64>) -> Self {
-        Self { memory_budget: MemoryBudget::of(limit), ..Self::default() }
+        Self { memory_budget: MemoryBudget::new(limit), ..Self::default() }
     }
 }
 
@@ -101,7 +101,7 @@ pub struct RedactorHandle(watch::Receiver<Arc<Redactor>>);
 impl RedactorHandle {
     /// Creates a handle whose redactor the owner of the sender replaces.
     #[must_use]
-    pub const fn of(redactor: watch::Receiver<Arc<Redactor>>) -> Self {
+    pub const fn new(redactor: watch::Receiver<Arc<Redactor>>) -> Self {
         Self(redactor)
     }
 

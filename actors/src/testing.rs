@@ -31,10 +31,10 @@ pub use self::client::CallerResult;
 pub use self::clock::VirtualClock;
 pub use self::driver::{ScriptedAttempt, ScriptedDriver};
 use self::fault_injection::CallGate;
-pub use self::fault_injection::{GateFaults, GatedCall};
-pub use self::fixtures::spec;
+pub use self::fault_injection::{LedgerCallKind, LedgerFaults};
+pub use self::fixtures::agent_spec;
 use self::fixtures::{caller, text_request};
-pub use self::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedHostMetrics, full_disk};
+pub use self::host_metrics::{PRESSURE_LIMITS, READING_INTERVAL, ScriptedHostMetrics, full_disk};
 pub use self::interactions::{answer_question, answer_while_stopped};
 pub use self::ledger::MemoryLedger;
 pub use self::schedule_store::MemoryScheduleStore;
@@ -47,7 +47,7 @@ use crate::agent::SubmitReply;
 use crate::api::{Api, supervision_tree::SupervisionTree};
 use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
-use crate::model::execution::{event::EventKind, progress::Progress, record::Record};
+use crate::model::execution::{event::EventKind, progress::Progress, record::ExecutionRecord};
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{AgentStatus, TreeStatus};
 use crate::model::schedule::ConfiguredSchedule;
@@ -62,7 +62,7 @@ pub const DEFAULT_AGENT: &str = "worker";
 /// Supervision tree with its test environment.
 pub struct TestTree {
     /// Faults of the tree's ledger.
-    pub faults: Arc<GateFaults>,
+    pub faults: Arc<LedgerFaults>,
     /// Ledger without faults.
     pub ledger: MemoryLedger,
     /// Store of the schedules without faults.
@@ -91,19 +91,19 @@ pub struct TestTree {
 
 impl TestTree {
     /// Creates an environment with one agent, [`DEFAULT_AGENT`], modified by `tune`.
-    pub async fn tuned(tune: impl FnOnce(&mut AgentSpec)) -> Self {
-        let mut worker = spec(DEFAULT_AGENT);
+    pub async fn with_tuned_agent(tune: impl FnOnce(&mut AgentSpec)) -> Self {
+        let mut worker = agent_spec(DEFAULT_AGENT);
         tune(&mut worker);
-        Self::of([worker]).await
+        Self::with_agents([worker]).await
     }
 
     /// Creates an environment with one agent, [`DEFAULT_AGENT`].
     pub async fn new() -> Self {
-        Self::of([spec(DEFAULT_AGENT)]).await
+        Self::with_agents([agent_spec(DEFAULT_AGENT)]).await
     }
 
     /// Creates an environment with these agents.
-    pub async fn of(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
+    pub async fn with_agents(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
         Self::with_redactor(specs, Arc::new(algonius_redact::Redactor::new([]))).await
     }
 
@@ -130,15 +130,15 @@ impl TestTree {
         let specs: Vec<_> = specs.into_iter().collect();
         let (ledger, clock) = (MemoryLedger::default(), Arc::new(VirtualClock::default()));
         let (driver, faults) =
-            (Arc::new(ScriptedDriver::default()), Arc::new(GateFaults::default()));
+            (Arc::new(ScriptedDriver::default()), Arc::new(LedgerFaults::default()));
         let gate = Arc::new(CallGate::new(Arc::clone(&faults)));
         let sealer = Arc::<ScriptedSealer>::default();
         let services = services((&ledger, &redactor), &sealer, &gate, &clock);
         let host_metrics = Arc::new(ScriptedHostMetrics::default());
         let schedule_store = MemoryScheduleStore::default();
         let empty_config = scheduler_config(&schedule_store, &gate, &[]);
-        let monitor = has_monitor.then_some(&host_metrics);
-        let tree = start_tree(services, (&specs, &driver), monitor, empty_config).await;
+        let metrics = has_monitor.then_some(&host_metrics);
+        let tree = start_tree(services, (&specs, &driver), metrics, empty_config).await;
         let api = Box::new(tree.api().clone());
         Self {
             faults,
@@ -169,7 +169,7 @@ impl TestTree {
 
     /// Returns the seconds since the start of the environment.
     #[must_use]
-    pub fn second(&self) -> u64 {
+    pub fn elapsed_seconds(&self) -> u64 {
         self.clock.created_at().elapsed().as_secs()
     }
 
@@ -226,11 +226,11 @@ impl TestTree {
                 return "lost".to_owned();
             }
         }
-        self.end_of(id).await
+        self.describe_end(id).await
     }
 
     /// Returns the end of an execution without waiting.
-    pub async fn end_of(&self, id: ExecutionId) -> String {
+    pub async fn describe_end(&self, id: ExecutionId) -> String {
         let Some(record) = self.record(id).await else { return "unknown".to_owned() };
         match (record.outcome, record.failure) {
             (None, _) => "unfinished".to_owned(),
@@ -242,8 +242,8 @@ impl TestTree {
     /// Submits a text to the worker, waits, and returns its end with the second of the environment: `completed at 7`.
     pub async fn run(&self, text: &str) -> String {
         match self.submit(text).await {
-            Ok(id) => format!("{} at {}", self.wait(id).await, self.second()),
-            Err(code) => format!("refused: {code} at {}", self.second()),
+            Ok(id) => format!("{} at {}", self.wait(id).await, self.elapsed_seconds()),
+            Err(code) => format!("refused: {code} at {}", self.elapsed_seconds()),
         }
     }
 
@@ -256,7 +256,7 @@ impl TestTree {
     }
 
     /// Returns the record of an execution.
-    pub async fn record(&self, id: ExecutionId) -> Option<Record> {
+    pub async fn record(&self, id: ExecutionId) -> Option<ExecutionRecord> {
         self.ledger.execution(id).await.ok().flatten()
     }
 
@@ -292,7 +292,7 @@ impl TestTree {
     ///
     /// # Panics
     /// Panics if the status does not contain the agent.
-    pub async fn agent(&self, id: &str) -> AgentStatus {
+    pub async fn agent_status(&self, id: &str) -> AgentStatus {
         let found = self.status().await.agents.into_iter().find(|agent| agent.id.as_str() == id);
         found.unwrap_or_else(|| unreachable!("no agent `{id}` is shown"))
     }
@@ -337,9 +337,9 @@ impl TestTree {
         self.gate = Arc::new(CallGate::new(Arc::clone(&self.faults)));
         let services =
             services((&self.ledger, &self.redactor), &self.sealer, &self.gate, &self.clock);
-        let meter = self.has_monitor.then_some(&self.host_metrics);
-        let scheduler_config = scheduler_config(&self.schedule_store, &self.gate, &self.configured);
-        let tree = start_tree(services, (&self.specs, &self.driver), meter, scheduler_config).await;
+        let metrics = self.has_monitor.then_some(&self.host_metrics);
+        let config = scheduler_config(&self.schedule_store, &self.gate, &self.configured);
+        let tree = start_tree(services, (&self.specs, &self.driver), metrics, config).await;
         *self.api = tree.api().clone();
         self.progress.send_modify(HashMap::clear);
         self.tree = Some(tree);
@@ -387,8 +387,8 @@ impl TestTree {
     /// Waits for ending tasks, then checks that none is left.
     async fn assert_no_tasks(&self) {
         let tasks = self.wait_for_tasks().await;
-        let WorkProbe { alive_count: alive, leases, .. } = self.driver.probe();
-        assert_eq!((tasks, alive, leases), (0, 0, 0), "tasks, work and leases outlive the service");
+        let WorkProbe { alive_count, lease_count, .. } = self.driver.probe();
+        assert_eq!((tasks, alive_count, lease_count), (0, 0, 0), "tasks, work or leases are left");
     }
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::testing::{DEFAULT_AGENT, GatedCall, ScriptedAttempt, TestTree};
+use algonius_actors::testing::{DEFAULT_AGENT, LedgerCallKind, ScriptedAttempt, TestTree};
 use join_futures::join_all;
 
 /// Futures polled together, in order, on the test's own task.
@@ -57,9 +57,9 @@ async fn the_next_execution_begins_after_the_cleanup() {
     let tree = TestTree::new().await;
     submit_ten_second_work(&tree, &["a", "b", "c"]).await;
     tree.advance_to(5).await;
-    tree.faults.delay_next(GatedCall::Record, [7]);
+    tree.faults.delay_next(LedgerCallKind::Record, [7]);
     tree.advance_to(15).await;
-    tree.faults.delay_next(GatedCall::Settle, [4]);
+    tree.faults.delay_next(LedgerCallKind::Settle, [4]);
     tree.advance_to(100).await;
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@10", "c#1@24"]);
     assert_eq!(tree.driver.probe().max_alive_count, 1);
@@ -69,7 +69,7 @@ async fn the_next_execution_begins_after_the_cleanup() {
 #[tokio::test(start_paused = true)]
 async fn executions_begin_in_order_though_records_are_slow() {
     let tree = TestTree::new().await;
-    tree.faults.delay_next(GatedCall::Accept, [9, 1, 5, 2]);
+    tree.faults.delay_next(LedgerCallKind::Accept, [9, 1, 5, 2]);
     submit_ten_second_work(&tree, &["a", "b", "c", "d"]).await;
     tree.advance_to(100).await;
     assert_eq!(tree.driver.probe().starts, ["a#1@9", "b#1@19", "c#1@29", "d#1@39"]);
@@ -78,7 +78,9 @@ async fn executions_begin_in_order_though_records_are_slow() {
 
 #[tokio::test(start_paused = true)]
 async fn executions_run_in_parallel_up_to_the_limit() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_running = NonZeroU32::new(10)).await;
+    let tree =
+        TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_running = NonZeroU32::new(10))
+            .await;
     let texts: Vec<_> = (0..20).map(|number| format!("text {number}")).collect();
     let texts: Vec<_> = texts.iter().map(String::as_str).collect();
     submit_ten_second_work(&tree, &texts).await;
@@ -96,7 +98,7 @@ async fn executions_run_in_parallel_up_to_the_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn all_executions_run_if_there_is_no_limit() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_running = None).await;
+    let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_running = None).await;
     let texts: Vec<_> = (0..50).map(|number| format!("text {number}")).collect();
     let texts: Vec<_> = texts.iter().map(String::as_str).collect();
     submit_ten_second_work(&tree, &texts).await;
@@ -110,7 +112,7 @@ async fn all_executions_run_if_there_is_no_limit() {
 async fn the_twelfth_request_is_refused() {
     for seconds in [0, 3] {
         let tree = TestTree::new().await;
-        tree.faults.delay_all(GatedCall::Accept, seconds);
+        tree.faults.delay_all(LedgerCallKind::Accept, seconds);
         let texts = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"];
         let answers = submit_ten_second_work(&tree, &texts).await;
         let full = Err(Code::QueueFull);
@@ -121,7 +123,7 @@ async fn the_twelfth_request_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_freed_queue_place_can_be_used() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 1).await;
+    let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 1).await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
     let waiting = tree.submit("b").await.unwrap();
@@ -134,7 +136,7 @@ async fn a_freed_queue_place_can_be_used() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_without_a_queue_accepts_work_for_free_slots_only() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 0).await;
+    let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 0).await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
     tree.advance_to(5).await;
@@ -147,8 +149,10 @@ async fn an_agent_without_a_queue_accepts_work_for_free_slots_only() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_timeout_fails_the_request_and_frees_its_place() {
-    let tree =
-        TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(60)).await;
+    let tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.capacity.queue_timeout = Duration::from_secs(60);
+    })
+    .await;
     tree.script("a", [ScriptedAttempt::ok(100)]);
     let mut ids = Vec::new();
     for (second, text) in [(0, "a"), (10, "b"), (20, "c"), (50, "d")] {
@@ -157,7 +161,7 @@ async fn a_queue_timeout_fails_the_request_and_frees_its_place() {
     }
     let mut ends = Vec::new();
     for id in ids {
-        ends.push(format!("{} at {}", tree.wait(id).await, tree.second()));
+        ends.push(format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds()));
     }
     // Those who wait are told while `a` still runs: their ends are older than its end.
     assert_eq!(ends[0], "completed at 100");
@@ -168,16 +172,18 @@ async fn a_queue_timeout_fails_the_request_and_frees_its_place() {
 
 #[tokio::test(start_paused = true)]
 async fn each_queued_request_times_out_to_the_second() {
-    let tree =
-        TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(60)).await;
+    let tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.capacity.queue_timeout = Duration::from_secs(60);
+    })
+    .await;
     tree.script("a", [ScriptedAttempt::ok(290)]);
     tree.submit("a").await.unwrap();
     tree.advance_to(10).await;
     let first = tree.submit("b").await.unwrap();
     tree.advance_to(30).await;
     let second = tree.submit("c").await.unwrap();
-    let first = format!("{} at {}", tree.wait(first).await, tree.second());
-    let second = format!("{} at {}", tree.wait(second).await, tree.second());
+    let first = format!("{} at {}", tree.wait(first).await, tree.elapsed_seconds());
+    let second = format!("{} at {}", tree.wait(second).await, tree.elapsed_seconds());
     assert_eq!([first, second], ["failed: queue-timeout at 70", "failed: queue-timeout at 90"]);
     tree.end().await;
 }
@@ -186,9 +192,11 @@ async fn each_queued_request_times_out_to_the_second() {
 /// back, and whoever came after it loses patience in time.
 #[tokio::test(start_paused = true)]
 async fn the_queue_timeout_applies_to_recorded_requests_only() {
-    let tree =
-        TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(5)).await;
-    tree.faults.delay_next(GatedCall::Accept, [9, 0]);
+    let tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.capacity.queue_timeout = Duration::from_secs(5);
+    })
+    .await;
+    tree.faults.delay_next(LedgerCallKind::Accept, [9, 0]);
     let slow = async { tree.run("slow").await };
     let quick = async { tree.run("quick").await };
     let (slow, quick) = tokio::join!(slow, quick);
@@ -211,14 +219,14 @@ async fn the_same_message_is_the_same_execution() {
 
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_takes_no_queue_place_and_gets_the_answer() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 2).await;
+    let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 2).await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
     let (id, _) = tree.submit_as(DEFAULT_AGENT, "message", "b").await.unwrap();
     let duplicate = tree.submit_as(DEFAULT_AGENT, "message", "b").await;
     let next = tree.submit("c").await.map(drop);
     assert_eq!((duplicate, next), (Ok((id, true)), Ok(())));
-    assert_eq!((tree.wait(id).await.as_str(), tree.second()), ("completed", 10));
+    assert_eq!((tree.wait(id).await.as_str(), tree.elapsed_seconds()), ("completed", 10));
     tree.end().await;
 }
 
@@ -229,25 +237,25 @@ async fn a_duplicate_of_an_unfinished_execution_needs_no_write() {
     tree.script("a", [ScriptedAttempt::ok(10)]);
     let (running, _) = tree.submit_as(DEFAULT_AGENT, "first", "a").await.unwrap();
     let (queued, _) = tree.submit_as(DEFAULT_AGENT, "second", "b").await.unwrap();
-    assert_eq!(tree.faults.calls(GatedCall::Accept), 2);
+    assert_eq!(tree.faults.call_count(LedgerCallKind::Accept), 2);
     let duplicates = [
         tree.submit_as(DEFAULT_AGENT, "first", "a").await,
         tree.submit_as(DEFAULT_AGENT, "second", "b").await,
         tree.submit_as(DEFAULT_AGENT, "second", "c").await,
     ];
     let expected = [Ok((running, true)), Ok((queued, true)), Err(Code::MessageReused)];
-    assert_eq!((duplicates, tree.faults.calls(GatedCall::Accept)), (expected, 2));
+    assert_eq!((duplicates, tree.faults.call_count(LedgerCallKind::Accept)), (expected, 2));
     tree.wait(running).await;
     let after_the_end = tree.submit_as(DEFAULT_AGENT, "first", "a").await;
     assert_eq!(after_the_end, Ok((running, true)));
-    assert_eq!(tree.faults.calls(GatedCall::Accept), 3);
+    assert_eq!(tree.faults.call_count(LedgerCallKind::Accept), 3);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn simultaneous_duplicates_are_one_execution() {
     let tree = TestTree::new().await;
-    tree.faults.delay_next(GatedCall::Accept, [2, 1]);
+    tree.faults.delay_next(LedgerCallKind::Accept, [2, 1]);
     let duplicates = (0..2).map(|_| tree.submit_as(DEFAULT_AGENT, "message", "text")).collect();
     let answers = join_all(duplicates).await;
     let id = answers[1].unwrap().0;
@@ -270,8 +278,8 @@ async fn the_same_message_with_another_body_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_be_recorded_frees_its_place() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 0).await;
-    tree.faults.fail(GatedCall::Accept, 1);
+    let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 0).await;
+    tree.faults.fail(LedgerCallKind::Accept, 1);
     let refused = tree.run("a").await;
     let next = tree.run("b").await;
     assert_eq!([refused, next], ["refused: ledger-unavailable at 0", "completed at 0"]);
@@ -283,8 +291,8 @@ async fn a_request_that_cannot_be_recorded_frees_its_place() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_record_unblocks_the_next_request() {
     let tree = TestTree::new().await;
-    tree.faults.delay_next(GatedCall::Accept, [5, 0]);
-    tree.faults.fail(GatedCall::Accept, 1);
+    tree.faults.delay_next(LedgerCallKind::Accept, [5, 0]);
+    tree.faults.fail(LedgerCallKind::Accept, 1);
     let (refused, next) = tokio::join!(tree.run("a"), tree.run("b"));
     assert_eq!([refused, next], ["refused: ledger-unavailable at 5", "completed at 5"]);
     tree.end().await;
@@ -292,14 +300,14 @@ async fn a_failed_record_unblocks_the_next_request() {
 
 #[tokio::test(start_paused = true)]
 async fn a_disabled_agent_refuses_requests() {
-    let tree = TestTree::tuned(|spec| spec.enabled = false).await;
+    let tree = TestTree::with_tuned_agent(|spec| spec.enabled = false).await;
     assert_eq!(tree.run("a").await, "refused: agent-disabled at 0");
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn input_is_accepted_up_to_its_limit() {
-    let tree = TestTree::tuned(|spec| spec.limits.sizes.input = 5).await;
+    let tree = TestTree::with_tuned_agent(|spec| spec.limits.sizes.input = 5).await;
     let results = [tree.run("12345").await, tree.run("123456").await];
     assert_eq!(results, ["completed at 0", "refused: input-too-large at 0"]);
     tree.end().await;
@@ -315,7 +323,8 @@ async fn an_unknown_agent_refuses_requests() {
 /// The same message may be sent to two agents: it is one execution of each.
 #[tokio::test(start_paused = true)]
 async fn each_agent_has_a_queue_of_its_own() {
-    let tree = TestTree::of(["one", "two"].map(algonius_actors::testing::spec)).await;
+    let tree =
+        TestTree::with_agents(["one", "two"].map(algonius_actors::testing::agent_spec)).await;
     tree.script("text", [ScriptedAttempt::ok(10)]);
     let (one, _) = tree.submit_as("one", "message", "text").await.unwrap();
     let (two, _) = tree.submit_as("two", "message", "text").await.unwrap();
@@ -323,6 +332,6 @@ async fn each_agent_has_a_queue_of_its_own() {
         (tree.wait(one).await, tree.wait(two).await),
         ("completed".into(), "completed".into())
     );
-    assert_eq!((tree.second(), one == two), (10, false));
+    assert_eq!((tree.elapsed_seconds(), one == two), (10, false));
     tree.end().await;
 }

@@ -14,12 +14,12 @@ fn id(number: usize) -> ExecutionId {
 
 /// What has become of somebody who came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExpectedState {
-    Waits,
+enum RequestState {
+    Waiting,
     Refused,
     Joined,
     Left,
-    Runs,
+    Running,
     Deferred,
     Ended,
 }
@@ -29,16 +29,16 @@ struct QueueModel {
     queue: AdmissionQueue,
     max_running: usize,
     max_waiting: usize,
-    states: BTreeMap<ExecutionId, ExpectedState>,
+    states: BTreeMap<ExecutionId, RequestState>,
     recorded: BTreeSet<ExecutionId>,
     /// Those who wait for the result of an equal request, and those who ever did: they may be
     /// overtaken.
     coalesced: BTreeSet<ExecutionId>,
-    ever_coalesced: BTreeSet<ExecutionId>,
+    may_be_overtaken: BTreeSet<ExecutionId>,
     /// Hops, which do not count towards the depth.
     hops: BTreeSet<ExecutionId>,
     /// Number of the requests that are queued whatever the depth: recovered ones, hops, and ended deferrals.
-    recovered: usize,
+    depth_exempt_count: usize,
     /// Whether nobody may begin.
     is_suspended: bool,
     /// True if only a probe may begin, and the probe.
@@ -60,9 +60,9 @@ impl QueueModel {
             states: BTreeMap::new(),
             recorded: BTreeSet::new(),
             coalesced: BTreeSet::new(),
-            ever_coalesced: BTreeSet::new(),
+            may_be_overtaken: BTreeSet::new(),
             hops: BTreeSet::new(),
-            recovered: 0,
+            depth_exempt_count: 0,
             is_suspended: false,
             is_account_blocked: false,
             probe: None,
@@ -72,7 +72,7 @@ impl QueueModel {
         }
     }
 
-    fn in_state(&self, state: ExpectedState) -> Vec<ExecutionId> {
+    fn in_state(&self, state: RequestState) -> Vec<ExecutionId> {
         self.arrived.iter().copied().filter(|id| self.states.get(id) == Some(&state)).collect()
     }
 
@@ -80,13 +80,15 @@ impl QueueModel {
         match event {
             AdmissionEvent::Arrived(id)
             | AdmissionEvent::HopArrived(id)
-            | AdmissionEvent::Recovered(id) => {
+            | AdmissionEvent::RecoveredWaiting(id) => {
                 self.arrived.push(id);
-                self.states.insert(id, ExpectedState::Waits);
+                self.states.insert(id, RequestState::Waiting);
             }
-            AdmissionEvent::Resumed(id) => _ = self.states.insert(id, ExpectedState::Runs),
-            AdmissionEvent::Left(id) => _ = self.states.insert(id, ExpectedState::Left),
-            AdmissionEvent::Ended(id) => _ = self.states.insert(id, ExpectedState::Ended),
+            AdmissionEvent::RecoveredRunning(id) => {
+                _ = self.states.insert(id, RequestState::Running);
+            }
+            AdmissionEvent::LeftQueue(id) => _ = self.states.insert(id, RequestState::Left),
+            AdmissionEvent::Ended(id) => _ = self.states.insert(id, RequestState::Ended),
             AdmissionEvent::Suspended | AdmissionEvent::Unsuspended => {
                 self.is_suspended = event == AdmissionEvent::Suspended;
             }
@@ -94,25 +96,27 @@ impl QueueModel {
                 self.is_account_blocked = event == AdmissionEvent::AccountBlocked;
             }
             AdmissionEvent::ProbeRequested(id) => self.probe = Some(id),
-            AdmissionEvent::Deferred(id) => _ = self.states.insert(id, ExpectedState::Deferred),
+            AdmissionEvent::Deferred(id) => _ = self.states.insert(id, RequestState::Deferred),
             AdmissionEvent::DeferralEnded(id) => {
-                self.states.insert(id, ExpectedState::Waits);
-                self.ever_coalesced.insert(id); // It has begun before, and may be overtaken by nobody's fault.
-                self.recovered += 1;
+                self.states.insert(id, RequestState::Waiting);
+                self.may_be_overtaken.insert(id); // It has begun before, and may be overtaken by nobody's fault.
+                self.depth_exempt_count += 1;
             }
             AdmissionEvent::Resized { max_running, max_waiting } => {
                 self.max_running = max_running.unwrap() as usize;
                 self.max_waiting = max_waiting as usize;
             }
             AdmissionEvent::Recorded(_)
-            | AdmissionEvent::Coalesced(_)
+            | AdmissionEvent::CoalescingStarted(_)
             | AdmissionEvent::CoalescingEnded(_)
             | AdmissionEvent::Duplicate(..) => {}
         }
         self.track_recorded(event);
-        self.counts_before =
-            (self.in_state(ExpectedState::Waits).len(), self.in_state(ExpectedState::Runs).len());
-        let was_full = self.is_full_without(event);
+        self.counts_before = (
+            self.in_state(RequestState::Waiting).len(),
+            self.in_state(RequestState::Running).len(),
+        );
+        let was_full = self.is_full_before(event);
         let (queue, effects) = step(std::mem::take(&mut self.queue), event);
         self.queue = queue;
         for effect in effects {
@@ -126,26 +130,26 @@ impl QueueModel {
     fn track_recorded(&mut self, event: AdmissionEvent) {
         match event {
             AdmissionEvent::Recorded(id) => _ = self.recorded.insert(id),
-            AdmissionEvent::Coalesced(id) => {
+            AdmissionEvent::CoalescingStarted(id) => {
                 self.recorded.insert(id);
                 if self.coalesced.len() < self.max_waiting {
                     self.coalesced.insert(id);
-                    self.ever_coalesced.insert(id);
+                    self.may_be_overtaken.insert(id);
                 }
             }
-            AdmissionEvent::CoalescingEnded(id) | AdmissionEvent::Left(id) => {
+            AdmissionEvent::CoalescingEnded(id) | AdmissionEvent::LeftQueue(id) => {
                 _ = self.coalesced.remove(&id);
             }
-            AdmissionEvent::Recovered(id) => {
+            AdmissionEvent::RecoveredWaiting(id) => {
                 self.recorded.insert(id);
-                self.recovered += 1;
+                self.depth_exempt_count += 1;
             }
             AdmissionEvent::HopArrived(id) => {
-                self.recovered += 1; // Whatever the depth, too.
+                self.depth_exempt_count += 1; // Whatever the depth, too.
                 self.hops.insert(id);
             }
             AdmissionEvent::Arrived(_)
-            | AdmissionEvent::Resumed(_)
+            | AdmissionEvent::RecoveredRunning(_)
             | AdmissionEvent::Ended(_)
             | AdmissionEvent::Duplicate(..) => {}
             AdmissionEvent::AccountBlocked
@@ -161,12 +165,12 @@ impl QueueModel {
     }
 
     /// Whether the one who arrives now finds no place.
-    fn is_full_without(&self, event: AdmissionEvent) -> bool {
+    fn is_full_before(&self, event: AdmissionEvent) -> bool {
         if matches!(event, AdmissionEvent::HopArrived(_)) {
             return false;
         }
-        let running = self.in_state(ExpectedState::Runs).len();
-        let waiting = self.in_state(ExpectedState::Waits);
+        let running = self.in_state(RequestState::Running).len();
+        let waiting = self.in_state(RequestState::Waiting);
         let waiting = waiting.iter().filter(|id| !self.hops.contains(id)).count();
         let waiting_before = waiting - usize::from(matches!(event, AdmissionEvent::Arrived(_)));
         let free = if self.is_suspended || self.is_account_blocked {
@@ -183,12 +187,12 @@ impl QueueModel {
             AdmissionEffect::Record(_) => assert!(!was_full, "let in although full"),
             AdmissionEffect::Refuse(id) => {
                 assert!(was_full, "refused although there is a place");
-                self.states.insert(id, ExpectedState::Refused);
+                self.states.insert(id, RequestState::Refused);
             }
             AdmissionEffect::Run(id) => {
                 assert_eq!(
-                    self.states.insert(id, ExpectedState::Runs),
-                    Some(ExpectedState::Waits),
+                    self.states.insert(id, RequestState::Running),
+                    Some(RequestState::Waiting),
                     "runs twice"
                 );
                 assert!(self.recorded.contains(&id), "runs before it is recorded");
@@ -198,14 +202,16 @@ impl QueueModel {
                     "begins while the account is blocked"
                 );
                 assert!(!self.coalesced.contains(&id), "runs although an equal one does");
-                if !self.ever_coalesced.contains(&id) {
+                if !self.may_be_overtaken.contains(&id) {
                     self.started.push(id);
                 }
             }
-            AdmissionEffect::Join(id, _) => _ = self.states.insert(id, ExpectedState::Joined),
+            AdmissionEffect::ReturnOriginal(id, _) => {
+                _ = self.states.insert(id, RequestState::Joined);
+            }
             AdmissionEffect::Queue(id, position) => {
                 let expected_index =
-                    self.in_state(ExpectedState::Waits).iter().position(|one| *one == id).unwrap();
+                    self.in_state(RequestState::Waiting).iter().position(|one| *one == id).unwrap();
                 assert_eq!(position, expected_index + 1, "the wrong place");
             }
         }
@@ -213,12 +219,12 @@ impl QueueModel {
 
     fn check(&self) {
         let (waiting, running) =
-            (self.in_state(ExpectedState::Waits), self.in_state(ExpectedState::Runs));
+            (self.in_state(RequestState::Waiting), self.in_state(RequestState::Running));
         // Where there is less room than there was, those who are in stay.
         let (waiting_before, running_before) = self.counts_before;
         assert!(running.len() <= self.max_running.max(running_before), "more run than may");
         let free = self.max_running.saturating_sub(running.len());
-        let allowed = free + self.max_waiting + self.recovered;
+        let allowed = free + self.max_waiting + self.depth_exempt_count;
         assert!(waiting.len() <= allowed.max(waiting_before), "more wait than may");
         assert_eq!(self.queue.waiting().collect::<Vec<_>>(), waiting, "somebody is lost");
         assert_eq!(
@@ -250,22 +256,22 @@ proptest! {
         let mut next = 0;
         for _ in 0..recovered {
             next += 1;
-            model.apply(AdmissionEvent::Recovered(id(next)));
+            model.apply(AdmissionEvent::RecoveredWaiting(id(next)));
         }
         for (kind, index) in events {
-            let waiting = model.in_state(ExpectedState::Waits);
+            let waiting = model.in_state(RequestState::Waiting);
             let is_unrecorded = |id: &ExecutionId| !model.recorded.contains(id);
             let unrecorded: Vec<_> = waiting.iter().copied().filter(is_unrecorded).collect();
-            let running = model.in_state(ExpectedState::Runs);
-            let deferred = model.in_state(ExpectedState::Deferred);
+            let running = model.in_state(RequestState::Running);
+            let deferred = model.in_state(RequestState::Deferred);
             let coalesced: Vec<_> = model.coalesced.iter().copied().collect();
             let pick = |ids: &[ExecutionId]| (!ids.is_empty()).then(|| *index.get(ids));
             let event = match kind {
                 0 | 1 => { next += 1; Some(AdmissionEvent::Arrived(id(next))) }
                 2 => pick(&unrecorded).map(AdmissionEvent::Recorded),
                 3 => pick(&unrecorded).map(|one| AdmissionEvent::Duplicate(one, id(0))),
-                4 => pick(&waiting).map(AdmissionEvent::Left),
-                5 => pick(&unrecorded).map(AdmissionEvent::Coalesced),
+                4 => pick(&waiting).map(AdmissionEvent::LeftQueue),
+                5 => pick(&unrecorded).map(AdmissionEvent::CoalescingStarted),
                 6 => pick(&coalesced).map(AdmissionEvent::CoalescingEnded),
                 7 => Some(AdmissionEvent::Suspended),
                 8 => Some(AdmissionEvent::Unsuspended),
@@ -276,7 +282,7 @@ proptest! {
                 }
                 10 => Some(AdmissionEvent::AccountBlocked),
                 11 => Some(AdmissionEvent::AccountUnblocked),
-                12 => model.queue.next_to_start().map(AdmissionEvent::ProbeRequested),
+                12 => model.queue.next_startable().map(AdmissionEvent::ProbeRequested),
                 13 => pick(&running).map(AdmissionEvent::Deferred),
                 14 => pick(&deferred).map(AdmissionEvent::DeferralEnded),
                 15 => { next += 1; Some(AdmissionEvent::HopArrived(id(next))) }
@@ -287,22 +293,22 @@ proptest! {
             }
         }
         for id in model.arrived.clone() {
-            if model.states.get(&id) == Some(&ExpectedState::Waits) && !model.recorded.contains(&id) {
+            if model.states.get(&id) == Some(&RequestState::Waiting) && !model.recorded.contains(&id) {
                 model.apply(AdmissionEvent::Recorded(id));
             }
         }
         model.apply(AdmissionEvent::Unsuspended);
         model.apply(AdmissionEvent::AccountUnblocked);
-        for id in model.in_state(ExpectedState::Deferred) {
+        for id in model.in_state(RequestState::Deferred) {
             model.apply(AdmissionEvent::DeferralEnded(id));
         }
         for id in model.coalesced.clone() {
             model.apply(AdmissionEvent::CoalescingEnded(id));
         }
-        while let Some(id) = model.in_state(ExpectedState::Runs).first() {
+        while let Some(id) = model.in_state(RequestState::Running).first() {
             model.apply(AdmissionEvent::Ended(*id));
         }
-        prop_assert_eq!(model.in_state(ExpectedState::Waits), []);
+        prop_assert_eq!(model.in_state(RequestState::Waiting), []);
     }
 
     /// Events that mean nothing, about strangers, change nothing.
@@ -315,9 +321,9 @@ proptest! {
         let unknown_id = id(1000);
         for event in [
             AdmissionEvent::Recorded(unknown_id),
-            AdmissionEvent::Coalesced(unknown_id),
+            AdmissionEvent::CoalescingStarted(unknown_id),
             AdmissionEvent::CoalescingEnded(unknown_id),
-            AdmissionEvent::Left(unknown_id),
+            AdmissionEvent::LeftQueue(unknown_id),
             AdmissionEvent::Ended(unknown_id),
             AdmissionEvent::DeferralEnded(unknown_id),
             AdmissionEvent::ProbeRequested(unknown_id),

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use algonius_actors::model::agent::AgentSpec;
-use algonius_actors::model::agent::budget::{BudgetMeasure, Charge, zone};
+use algonius_actors::model::agent::budget::{BudgetMeasure, Charge, parse_zone};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree};
@@ -16,7 +16,7 @@ fn with_run_limit(measure: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentS
 }
 
 async fn spent(tree: &TestTree) -> Charge {
-    tree.agent(DEFAULT_AGENT).await.budget.unwrap().spent
+    tree.agent_status(DEFAULT_AGENT).await.budget.unwrap().spent
 }
 
 async fn failure_message(tree: &TestTree, id: ExecutionId) -> String {
@@ -25,7 +25,7 @@ async fn failure_message(tree: &TestTree, id: ExecutionId) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_exceeds_its_budget_is_stopped() {
-    let tree = TestTree::tuned(with_run_limit(BudgetMeasure::Tokens, 100)).await;
+    let tree = TestTree::with_tuned_agent(with_run_limit(BudgetMeasure::Tokens, 100)).await;
     tree.script("a", [ScriptedAttempt::ok(60).with_usage([(50, 50, false), (7, 3, false)])]);
     let id = tree.submit("a").await.unwrap();
     assert_eq!(tree.wait(id).await, "failed: budget-exceeded");
@@ -33,7 +33,7 @@ async fn a_run_that_exceeds_its_budget_is_stopped() {
         failure_message(&tree, id).await,
         "its budget of 100 tokens is exceeded by 10 tokens"
     );
-    assert_eq!(tree.second(), 0);
+    assert_eq!(tree.elapsed_seconds(), 0);
     tree.script("b", [ScriptedAttempt::ok(60).with_usage([(50, 50, false)])]);
     assert_eq!(tree.run("b").await, "completed at 60");
     tree.end().await;
@@ -41,7 +41,7 @@ async fn a_run_that_exceeds_its_budget_is_stopped() {
 
 #[tokio::test(start_paused = true)]
 async fn attempts_add_up_and_cumulative_usage_counts_once() {
-    let tree = TestTree::tuned(with_run_limit(BudgetMeasure::Tokens, 100)).await;
+    let tree = TestTree::with_tuned_agent(with_run_limit(BudgetMeasure::Tokens, 100)).await;
     let failing_attempt =
         ScriptedAttempt::fail(1, Code::TransientFailure).with_usage([(60, 0, false)]);
     tree.script("a", [failing_attempt, ScriptedAttempt::ok(1).with_usage([(41, 0, false)])]);
@@ -55,7 +55,7 @@ async fn attempts_add_up_and_cumulative_usage_counts_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deferred_run_resumes_with_its_remaining_budget() {
-    let mut tree = TestTree::tuned(with_run_limit(BudgetMeasure::Tokens, 100)).await;
+    let mut tree = TestTree::with_tuned_agent(with_run_limit(BudgetMeasure::Tokens, 100)).await;
     let quota_failure = ScriptedAttempt::fail(1, Code::QuotaExceeded)
         .with_retry_after(600)
         .with_usage([(60, 0, false)]);
@@ -69,11 +69,11 @@ async fn a_deferred_run_resumes_with_its_remaining_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn run_time_of_all_attempts_counts_towards_the_budget() {
-    let tree = TestTree::tuned(with_run_limit(BudgetMeasure::WallTime, 50_000)).await;
+    let tree = TestTree::with_tuned_agent(with_run_limit(BudgetMeasure::WallTime, 50_000)).await;
     tree.script("a", [ScriptedAttempt::fail(30, Code::TransientFailure), ScriptedAttempt::ok(100)]);
     let id = tree.submit("a").await.unwrap();
     assert_eq!(tree.wait(id).await, "failed: budget-exceeded");
-    assert_eq!(tree.second(), 30 + 1 + 20);
+    assert_eq!(tree.elapsed_seconds(), 30 + 1 + 20);
     assert_eq!(spent(&tree).await.wall_ms, 50_000);
     tree.end().await;
 }
@@ -81,15 +81,15 @@ async fn run_time_of_all_attempts_counts_towards_the_budget() {
 #[tokio::test(start_paused = true)]
 async fn a_spent_day_refuses_requests_until_the_next_day() {
     // The virtual time begins at 08:00 UTC, which is 21:00 in Auckland.
-    let tree = TestTree::tuned(|spec| {
+    let tree = TestTree::with_tuned_agent(|spec| {
         with_daily_limit(BudgetMeasure::Tokens, 100)(spec);
-        spec.budget.zone = zone("Pacific/Auckland").unwrap();
+        spec.budget.zone = parse_zone("Pacific/Auckland").unwrap();
     })
     .await;
     tree.script("a", [ScriptedAttempt::ok(1).with_usage([(100, 0, false)])]);
     assert_eq!(tree.run("a").await, "completed at 1");
     assert_eq!(tree.submit("b").await, Err(Code::BudgetExceeded));
-    let budget = tree.agent(DEFAULT_AGENT).await.budget.unwrap();
+    let budget = tree.agent_status(DEFAULT_AGENT).await.budget.unwrap();
     assert_eq!((budget.bounds[0].remaining, budget.day.to_string().as_str()), (0, "2027-01-15"));
     assert_eq!(budget.renews.to_rfc3339(), "2027-01-15T11:00:00+00:00");
     tree.advance_to(3 * 3600 - 1).await;
@@ -106,7 +106,7 @@ async fn a_budget_alert_lasts_until_midnight_and_over_a_restart() {
         let lines = alerts.map(|alert| format!("{} {}", alert.cause.as_str(), alert.value));
         lines.collect::<Vec<_>>()
     };
-    let mut tree = TestTree::tuned(with_daily_limit(BudgetMeasure::Tokens, 100)).await;
+    let mut tree = TestTree::with_tuned_agent(with_daily_limit(BudgetMeasure::Tokens, 100)).await;
     tree.script("a", [ScriptedAttempt::ok(1).with_usage([(79, 0, false)])]);
     tree.script("b", [ScriptedAttempt::ok(10).with_usage([(2, 0, false)])]);
     assert_eq!(tree.run("a").await, "completed at 1");
@@ -125,7 +125,7 @@ async fn a_budget_alert_lasts_until_midnight_and_over_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn queued_requests_fail_when_the_daily_budget_is_spent() {
-    let tree = TestTree::tuned(with_daily_limit(BudgetMeasure::Tokens, 100)).await;
+    let tree = TestTree::with_tuned_agent(with_daily_limit(BudgetMeasure::Tokens, 100)).await;
     tree.script("a", [ScriptedAttempt::ok(5).with_usage([(100, 0, false)])]);
     let first = tree.submit("a").await.unwrap();
     tree.advance_to(1).await;
@@ -133,7 +133,7 @@ async fn queued_requests_fail_when_the_daily_budget_is_spent() {
     assert_eq!(tree.wait(first).await, "completed");
     let tree = {
         tree.end().await;
-        TestTree::tuned(with_daily_limit(BudgetMeasure::Tokens, 100)).await
+        TestTree::with_tuned_agent(with_daily_limit(BudgetMeasure::Tokens, 100)).await
     };
     tree.script("a", [ScriptedAttempt::ok(5).with_start_delay(2).with_usage([(100, 0, false)])]);
     let first = tree.submit("a").await.unwrap();
@@ -146,7 +146,8 @@ async fn queued_requests_fail_when_the_daily_budget_is_spent() {
 
 #[tokio::test(start_paused = true)]
 async fn spent_budget_survives_a_restart_and_a_crash() {
-    let mut tree = TestTree::tuned(with_daily_limit(BudgetMeasure::WallTime, 100_000)).await;
+    let mut tree =
+        TestTree::with_tuned_agent(with_daily_limit(BudgetMeasure::WallTime, 100_000)).await;
     tree.script("a", [ScriptedAttempt::ok(60).with_usage([(70, 7, false)])]);
     assert_eq!(tree.run("a").await, "completed at 60");
     tree.restart().await;

@@ -21,21 +21,23 @@ async fn deadlines_and_queue_order_survive_clock_jumps() {
         let ends = [tree.wait(a).await, tree.wait(b).await];
         // Deadlines, retries and queue positions follow a clock that does not jump
         assert_eq!(ends, ["completed", "timeout: execution-timeout"], "{seconds}");
-        assert_eq!((tree.second(), tree.wait(c).await), (500, "completed".into()));
+        assert_eq!((tree.elapsed_seconds(), tree.wait(c).await), (500, "completed".into()));
         tree.end().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_queue_timeout_holds_when_the_clock_is_set_back() {
-    let tree =
-        TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(20)).await;
+    let tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.capacity.queue_timeout = Duration::from_secs(20);
+    })
+    .await;
     tree.script("a", [ScriptedAttempt::ok(100)]);
     tree.submit("a").await.unwrap();
     let b = tree.submit("b").await.unwrap();
     tree.clock.jump(-7_200);
     let end = tree.wait(b).await;
-    assert_eq!((end.as_str(), tree.second()), ("failed: queue-timeout", 20));
+    assert_eq!((end.as_str(), tree.elapsed_seconds()), ("failed: queue-timeout", 20));
     tree.end().await;
 }
 
@@ -74,7 +76,11 @@ async fn a_resumed_run_time_follows_the_process_not_the_clock() {
         assert_eq!(tree.wait(id).await, "timeout: execution-timeout");
         // The run time of resumed work is the lifetime of its process, whatever the wall
         // clock shows
-        assert_eq!(tree.second(), 300, "its five minutes, whatever the clock said: {seconds}");
+        assert_eq!(
+            tree.elapsed_seconds(),
+            300,
+            "its five minutes, whatever the clock said: {seconds}"
+        );
         tree.end().await;
     }
 }

@@ -10,7 +10,7 @@ use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree};
 
 /// A tree whose agent takes equal requests of a minute for one, and runs two at once.
 async fn test_tree() -> TestTree {
-    TestTree::tuned(|spec| {
+    TestTree::with_tuned_agent(|spec| {
         spec.dedup_window = Some(Duration::from_secs(60));
         spec.limits.capacity.max_running = NonZeroU32::new(2);
         spec.limits.capacity.max_waiting = 3;
@@ -37,13 +37,16 @@ async fn equal_requests_in_progress_run_once() {
     let second = tree.submit("tea").await.unwrap();
     let other = tree.submit("coffee").await.unwrap();
     assert_ne!(first, second);
-    let queued = tree.agent(DEFAULT_AGENT).await.work.queued;
+    let queued = tree.agent_status(DEFAULT_AGENT).await.work.queued;
     let positions: Vec<_> = queued.iter().map(|one| (one.id, one.position, one.reason)).collect();
     assert_eq!(positions, [(second, 1, QueueReason::DuplicateInProgress)]);
     assert_eq!(outcomes(&tree, &[first, second]).await, ["completed green", "completed green"]);
     assert_eq!(outcomes(&tree, &[other]).await, ["completed "]);
     assert_eq!(tree.driver.probe().starts, ["tea#1@0", "coffee#1@0"]);
-    assert_eq!((tree.states(second).await.as_str(), tree.second()), (COMPLETED_STATES, 10));
+    assert_eq!(
+        (tree.states(second).await.as_str(), tree.elapsed_seconds()),
+        (COMPLETED_STATES, 10)
+    );
     tree.end().await;
 }
 
@@ -106,7 +109,7 @@ async fn coalesced_requests_hold_no_slot_and_are_bounded() {
     // Three wait, the slot that is left is free for others.
     let other = tree.submit("coffee").await.unwrap();
     tree.advance_to(2).await;
-    assert_eq!(tree.end_of(other).await, "completed");
+    assert_eq!(tree.describe_end(other).await, "completed");
     // A fifth finds the queue full of them, and does its own work in the free slot.
     let fifth = tree.submit("tea").await.unwrap();
     ids.push(fifth);
@@ -131,7 +134,9 @@ async fn a_coalesced_request_runs_itself_when_its_source_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn equal_requests_run_separately_by_default() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_running = NonZeroU32::new(2)).await;
+    let tree =
+        TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_running = NonZeroU32::new(2))
+            .await;
     tree.script("tea", [ScriptedAttempt::ok(10).with_answer("green")]);
     let [first, second] = [tree.submit("tea").await.unwrap(), tree.submit("tea").await.unwrap()];
     assert_eq!(outcomes(&tree, &[first, second]).await, ["completed green"; 2]);
@@ -141,7 +146,7 @@ async fn equal_requests_run_separately_by_default() {
 
 #[tokio::test(start_paused = true)]
 async fn an_available_result_is_shared_though_the_queue_is_full() {
-    let tree = TestTree::tuned(|spec| {
+    let tree = TestTree::with_tuned_agent(|spec| {
         spec.dedup_window = Some(Duration::from_secs(60));
         spec.limits.capacity.max_waiting = 0;
     })

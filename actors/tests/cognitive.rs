@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::agent::cognitive::ToolSpec;
-use algonius_actors::model::agent::{AgentSpec, WorkerFacts};
+use algonius_actors::model::agent::{AgentSpec, WorkerSpec};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::EventKind;
@@ -16,20 +16,20 @@ use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::testing::cognition::{
     ScriptedReply, cognitive_spec, reply_with_calls, text_reply,
 };
-use algonius_actors::testing::{GatedCall, TestTree};
+use algonius_actors::testing::{LedgerCallKind, TestTree};
 
 const THINKER: &str = "thinker";
 
-async fn thinker() -> TestTree {
-    TestTree::of([cognitive_spec(THINKER, 5)]).await
+async fn tree_with_thinker() -> TestTree {
+    TestTree::with_agents([cognitive_spec(THINKER, 5)]).await
 }
 
 /// Returns the agent with another tool `look`.
-fn change_tool(change: impl FnOnce(&mut ToolSpec)) -> AgentSpec {
+fn spec_with_tool(change: impl FnOnce(&mut ToolSpec)) -> AgentSpec {
     let spec = cognitive_spec(THINKER, 5);
     let mut cognitive = spec.cognitive().map(|cognitive| (**cognitive).clone()).unwrap();
     change(Arc::make_mut(cognitive.tools.first_mut().unwrap()));
-    AgentSpec { worker: WorkerFacts::Cognitive(Arc::new(cognitive)), ..spec }
+    AgentSpec { worker: WorkerSpec::Cognitive(Arc::new(cognitive)), ..spec }
 }
 
 fn call(tool: &str) -> ScriptedReply {
@@ -62,13 +62,13 @@ async fn failure_message(tree: &TestTree, id: ExecutionId) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn each_turn_follows_the_results_of_the_turn_before() {
-    let tree = thinker().await;
+    let tree = tree_with_thinker().await;
     let both = reply_with_calls(&[("look", r#"{"at":"a"}"#), ("push", "{}")]);
     tree.driver.cognition.script("go", [both, answer("done")]);
     tree.driver.cognition.script_tool("look", Ok("a door"));
     tree.driver.cognition.script_tool("push", Err("it is locked"));
     let run = tree.submit_to(THINKER, "go").await.unwrap();
-    assert_eq!((tree.wait(run).await.as_str(), tree.second()), ("completed", 40));
+    assert_eq!((tree.wait(run).await.as_str(), tree.elapsed_seconds()), ("completed", 40));
     assert_eq!(tree.answer(run).await, "done");
     assert_eq!(
         steps(&tree, run).await,
@@ -89,7 +89,7 @@ async fn each_turn_follows_the_results_of_the_turn_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_without_an_answer_ends_at_its_last_turn() {
-    let tree = thinker().await;
+    let tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("look")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     assert_eq!(tree.wait(run).await, "failed: steps-exhausted");
@@ -100,7 +100,7 @@ async fn a_run_without_an_answer_ends_at_its_last_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn three_unusable_replies_in_a_row_end_the_run() {
-    let tree = thinker().await;
+    let tree = tree_with_thinker().await;
     let unusable = || Err(CompletionError::Unusable("is no chat completion".to_owned()));
     tree.driver.cognition.script("go", [text_reply(""), unusable(), call("look"), unusable()]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
@@ -114,7 +114,7 @@ async fn three_unusable_replies_in_a_row_end_the_run() {
 
 #[tokio::test(start_paused = true)]
 async fn the_failure_of_the_provider_is_that_of_the_run() {
-    let tree = thinker().await;
+    let tree = tree_with_thinker().await;
     let refused = Failure::new(Code::ModelRefused, "the provider refused it");
     tree.driver.cognition.script("go", [call("look"), Err(CompletionError::Failed(refused))]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
@@ -125,7 +125,7 @@ async fn the_failure_of_the_provider_is_that_of_the_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deferred_run_continues_and_charges_each_reply_once() {
-    let tree = thinker().await;
+    let tree = tree_with_thinker().await;
     let limited = || Err(CompletionError::Failed(Failure::new(Code::AgentRateLimited, "limited")));
     tree.driver.cognition.script("go", [call("push"), limited(), call("look"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
@@ -142,8 +142,8 @@ async fn a_deferred_run_continues_and_charges_each_reply_once() {
 
 /// Runs `go` with a call that may be repeated and one that must not, kills the service at a second, and starts it
 /// again. Returns the steps, the effects and the number of requests.
-async fn killed_at(second: u64) -> (Vec<String>, Vec<String>, usize) {
-    let mut tree = thinker().await;
+async fn run_killed_at(second: u64) -> (Vec<String>, Vec<String>, usize) {
+    let mut tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("look"), call("push"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(second).await;
@@ -163,13 +163,13 @@ async fn killed_at(second: u64) -> (Vec<String>, Vec<String>, usize) {
 #[tokio::test(start_paused = true)]
 async fn a_killed_run_continues_with_its_next_step() {
     // Each reply and each call takes ten seconds. A kill hits reply 1, call 1, reply 2, call 2 and reply 3 in turn.
-    let (whole, _, _) = killed_at(0).await;
+    let (whole, _, _) = run_killed_at(0).await;
     for (second, effects, requests) in [(5, 2, 4), (15, 3, 3), (25, 2, 4), (45, 2, 4)] {
-        let (steps, seen_effects, seen_requests) = killed_at(second).await;
+        let (steps, seen_effects, seen_requests) = run_killed_at(second).await;
         assert_eq!(steps, whole, "killed at {second}");
         assert_eq!((seen_effects.len(), seen_requests), (effects, requests), "killed at {second}");
     }
-    let (steps, effects, requests) = killed_at(35).await;
+    let (steps, effects, requests) = run_killed_at(35).await;
     assert_eq!(effects, ["look {}", "push {}"], "the call that must not be repeated");
     assert_eq!(requests, 3);
     let unknown = &steps[3];
@@ -179,7 +179,7 @@ async fn a_killed_run_continues_with_its_next_step() {
 #[tokio::test(start_paused = true)]
 async fn a_kill_at_each_second_leaves_one_whole_run() {
     for second in 0..52 {
-        let (steps, effects, _) = killed_at(second).await;
+        let (steps, effects, _) = run_killed_at(second).await;
         assert_eq!(steps.len(), 6, "killed at {second}: {steps:?}");
         let pushes = effects.iter().filter(|effect| effect.starts_with("push")).count();
         // R-138: A run of a cognitive agent that a crash interrupts continues after its last recorded step, and no call of a tool that is not idempotent is sent twice
@@ -189,11 +189,11 @@ async fn a_kill_at_each_second_leaves_one_whole_run() {
 
 #[tokio::test(start_paused = true)]
 async fn no_call_is_sent_while_the_ledger_refuses_its_step() {
-    let tree = thinker().await;
+    let tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("push"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(5).await;
-    tree.faults.fail(GatedCall::Record, 30);
+    tree.faults.fail(LedgerCallKind::Record, 30);
     tree.advance_to(30).await;
     // R-139: A step of a cognitive agent's run is in the ledger before the next one begins
     assert_eq!(tree.driver.cognition.effects(), [""; 0]);
@@ -204,13 +204,13 @@ async fn no_call_is_sent_while_the_ledger_refuses_its_step() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_run_ends_its_call() {
-    let tree = thinker().await;
+    let tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("push")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(12).await;
     tree.cancel(run).await.unwrap();
     assert_eq!(
-        (tree.wait(run).await.as_str(), tree.second()),
+        (tree.wait(run).await.as_str(), tree.elapsed_seconds()),
         ("cancelled: execution-cancelled", 12)
     );
     assert_eq!(tree.driver.cognition.open_calls(), 0, "a call is left");
@@ -220,12 +220,12 @@ async fn a_cancelled_run_ends_its_call() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_waits_for_no_reply_and_no_repeatable_call() {
     for (second, step_count) in [(5, 0), (15, 1)] {
-        let mut tree = thinker().await;
+        let mut tree = tree_with_thinker().await;
         tree.driver.cognition.script("go", [call("look"), answer("done")]);
         let run = tree.submit_to(THINKER, "go").await.unwrap();
         tree.advance_to(second).await;
         tree.stop(60).await;
-        assert_eq!((tree.second(), steps(&tree, run).await.len()), (second, step_count));
+        assert_eq!((tree.elapsed_seconds(), steps(&tree, run).await.len()), (second, step_count));
         tree.start().await;
         assert_eq!(tree.wait(run).await, "completed");
         assert_eq!(steps(&tree, run).await.len(), 4);
@@ -236,7 +236,7 @@ async fn a_stop_waits_for_no_reply_and_no_repeatable_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_between_steps_suspends_the_run() {
-    let mut tree = thinker().await;
+    let mut tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("push"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(15).await;
@@ -251,7 +251,7 @@ async fn a_stop_between_steps_suspends_the_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_of_the_agent_s_actor_repeats_no_call() {
-    let tree = thinker().await;
+    let tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("push"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(15).await;
@@ -265,7 +265,7 @@ async fn a_crash_of_the_agent_s_actor_repeats_no_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_needs_lost_text_does_not_continue() {
-    let mut tree = thinker().await;
+    let mut tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("look"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(15).await;
@@ -278,7 +278,7 @@ async fn a_run_that_needs_lost_text_does_not_continue() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_between_two_calls_leaves_no_unknown_outcome() {
-    let mut tree = thinker().await;
+    let mut tree = tree_with_thinker().await;
     let twice = reply_with_calls(&[("push", r#"{"at":"a"}"#), ("push", r#"{"at":"b"}"#)]);
     tree.driver.cognition.script("go", [twice, answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
@@ -294,23 +294,23 @@ async fn a_stop_between_two_calls_leaves_no_unknown_outcome() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_without_time_for_a_call_cancels_the_run() {
-    let mut tree = thinker().await;
+    let mut tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("push"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(12).await;
     tree.stop(2).await;
-    assert_eq!(tree.end_of(run).await, "cancelled: execution-cancelled");
+    assert_eq!(tree.describe_end(run).await, "cancelled: execution-cancelled");
     tree.start().await;
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_is_cancelled_while_the_ledger_refuses_its_steps() {
-    let tree = thinker().await;
+    let tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("push"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(5).await;
-    tree.faults.fail(GatedCall::Record, 30);
+    tree.faults.fail(LedgerCallKind::Record, 30);
     tree.advance_to(15).await;
     tree.cancel(run).await.unwrap();
     assert_eq!(tree.wait(run).await, "cancelled: execution-cancelled");
@@ -324,11 +324,11 @@ async fn a_run_is_cancelled_while_the_ledger_refuses_its_steps() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_while_the_ledger_fails_loses_no_step() {
-    let mut tree = thinker().await;
+    let mut tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("push"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(5).await;
-    tree.faults.fail(GatedCall::Record, 20);
+    tree.faults.fail(LedgerCallKind::Record, 20);
     tree.advance_to(15).await;
     tree.stop(60).await;
     tree.start().await;
@@ -343,7 +343,8 @@ async fn a_stop_while_the_ledger_fails_loses_no_step() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_tool_is_an_error_of_its_call() {
-    let tree = TestTree::of([change_tool(|tool| tool.timeout = Duration::from_secs(3))]).await;
+    let spec = spec_with_tool(|tool| tool.timeout = Duration::from_secs(3));
+    let tree = TestTree::with_agents([spec]).await;
     tree.driver.cognition.script("go", [call("look"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     assert_eq!(tree.wait(run).await, "completed");
@@ -355,11 +356,11 @@ async fn a_slow_tool_is_an_error_of_its_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_to_a_changed_tool_is_not_repeated() {
-    let mut tree = thinker().await;
+    let mut tree = tree_with_thinker().await;
     tree.driver.cognition.script("go", [call("look"), answer("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(15).await;
-    tree.restart_with(|specs| *specs = vec![change_tool(|tool| tool.idempotent = false)]).await;
+    tree.restart_with(|specs| *specs = vec![spec_with_tool(|tool| tool.idempotent = false)]).await;
     assert_eq!(tree.wait(run).await, "completed");
     assert_eq!(tree.driver.cognition.effects(), ["look {}"]);
     let steps = steps(&tree, run).await;
@@ -369,7 +370,7 @@ async fn a_call_to_a_changed_tool_is_not_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_keeps_the_limit_of_its_start() {
-    let mut tree = TestTree::of([cognitive_spec(THINKER, 2)]).await;
+    let mut tree = TestTree::with_agents([cognitive_spec(THINKER, 2)]).await;
     tree.driver.cognition.script("go", [call("look")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(5).await;
@@ -381,7 +382,7 @@ async fn a_run_keeps_the_limit_of_its_start() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_in_json_is_also_a_data_part() {
-    let tree = thinker().await;
+    let tree = tree_with_thinker().await;
     let object = reply_with_calls(&[("final_answer", r#"{"answer":{"a":[1]}}"#)]);
     tree.driver.cognition.script("go", [object]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();

@@ -13,11 +13,13 @@ async fn run_with_idle_timeout(
     idle: Option<u64>,
     attempt: ScriptedAttempt,
 ) -> (String, Vec<String>) {
-    let tree =
-        TestTree::tuned(|spec| spec.limits.deadlines.idle = idle.map(Duration::from_secs)).await;
+    let tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.timeouts.idle = idle.map(Duration::from_secs);
+    })
+    .await;
     tree.script("work", [attempt]);
     let end = tree.run("work").await;
-    let id = tree.agent("worker").await.work.last_execution.unwrap().id;
+    let id = tree.agent_status("worker").await.work.last_execution.unwrap().id;
     let accepted_at = tree.record(id).await.unwrap().accepted_at;
     let events = tree.ledger.events(id, 0).await.unwrap();
     let warnings = events.iter().filter_map(|event| match &event.data {
@@ -103,13 +105,15 @@ async fn output_does_not_extend_the_run_deadline() {
 /// The timers of the first attempt ring while the second one runs.
 #[tokio::test(start_paused = true)]
 async fn a_warning_of_an_earlier_attempt_does_not_reach_the_next() {
-    let tree =
-        TestTree::tuned(|spec| spec.limits.deadlines.idle = Some(Duration::from_secs(60))).await;
+    let tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.timeouts.idle = Some(Duration::from_secs(60));
+    })
+    .await;
     let failing_attempt =
         ScriptedAttempt::fail(40, algonius_actors::model::code::Code::TransientFailure);
     tree.script("work", [failing_attempt, ScriptedAttempt::ok(45)]);
     assert_eq!(tree.run("work").await, "completed at 86");
-    let id = tree.agent("worker").await.work.last_execution.unwrap().id;
+    let id = tree.agent_status("worker").await.work.last_execution.unwrap().id;
     let events = tree.ledger.events(id, 0).await.unwrap();
     assert!(
         !events.iter().any(|event| matches!(event.data, EventKind::DeadlineApproaching { .. }))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::observation::status::Health;
-use algonius_actors::testing::{DEFAULT_AGENT, GatedCall, ScriptedAttempt, TestTree};
+use algonius_actors::testing::{DEFAULT_AGENT, LedgerCallKind, ScriptedAttempt, TestTree};
 
 #[tokio::test(start_paused = true)]
 async fn running_work_may_finish_within_the_drain_deadline() {
@@ -13,7 +13,7 @@ async fn running_work_may_finish_within_the_drain_deadline() {
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(5).await;
     tree.stop(30).await;
-    assert_eq!((tree.end_of(id).await.as_str(), tree.second()), ("completed", 20));
+    assert_eq!((tree.describe_end(id).await.as_str(), tree.elapsed_seconds()), ("completed", 20));
     assert_eq!(tree.states(id).await, "idle starting running completed cleanup idle");
     tree.end().await;
 }
@@ -26,7 +26,7 @@ async fn running_work_is_cancelled_at_the_drain_deadline() {
     tree.advance_to(5).await;
     tree.stop(30).await;
     assert_eq!(
-        (tree.end_of(id).await.as_str(), tree.second()),
+        (tree.describe_end(id).await.as_str(), tree.elapsed_seconds()),
         ("cancelled: execution-cancelled", 38)
     );
     tree.end().await;
@@ -36,7 +36,7 @@ async fn running_work_is_cancelled_at_the_drain_deadline() {
 async fn an_idle_service_stops_at_once() {
     let mut tree = TestTree::new().await;
     tree.stop(30).await;
-    assert_eq!(tree.second(), 0);
+    assert_eq!(tree.elapsed_seconds(), 0);
     tree.end().await;
 }
 
@@ -52,7 +52,7 @@ async fn queued_work_survives_a_stop_and_runs_after_the_restart() {
     tree.stop(30).await;
     let mut stopped = Vec::new();
     for id in &ids {
-        stopped.push(tree.end_of(*id).await);
+        stopped.push(tree.describe_end(*id).await);
     }
     tree.start().await;
     tree.advance_to(100).await;
@@ -72,7 +72,7 @@ async fn a_stopping_service_accepts_no_request() {
         [tree.submit("b").await, tree.submit_to("stranger", "b").await]
     };
     let (refused, ()) = tokio::join!(late_requests, stopping);
-    assert_eq!((refused, tree.second()), ([Err(Code::Draining); 2], 20));
+    assert_eq!((refused, tree.elapsed_seconds()), ([Err(Code::Draining); 2], 20));
     tree.end().await;
 }
 
@@ -84,7 +84,7 @@ async fn a_stopping_service_is_shown_as_draining() {
     let stopping = tree.stop_future(30);
     let health_request = async {
         tree.advance_to(5).await;
-        tree.agent(DEFAULT_AGENT).await.health
+        tree.agent_status(DEFAULT_AGENT).await.health
     };
     assert_eq!(tokio::join!(health_request, stopping).0, Health::Draining);
     tree.end().await;
@@ -98,7 +98,7 @@ async fn waiters_for_queued_work_are_released_at_the_stop() {
     let queued = tree.submit("b").await.unwrap();
     tree.advance_to(5).await;
     let stopping = tree.stop_future(30);
-    let wait = async |id| format!("{} at {}", tree.wait(id).await, tree.second());
+    let wait = async |id| format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
     let (running, queued, ()) = tokio::join!(wait(running), wait(queued), stopping);
     assert_eq!([running, queued], ["completed at 20", "unfinished at 5"]);
     tree.end().await;
@@ -117,7 +117,7 @@ async fn queued_work_can_be_cancelled_while_the_service_stops() {
     };
     let (cancelled, ()) = tokio::join!(cancellation, stopping);
     assert_eq!(
-        (cancelled, tree.end_of(queued).await.as_str()),
+        (cancelled, tree.describe_end(queued).await.as_str()),
         (Ok(()), "cancelled: execution-cancelled")
     );
     tree.end().await;
@@ -128,7 +128,7 @@ async fn queued_work_can_be_cancelled_while_the_service_stops() {
 #[tokio::test(start_paused = true)]
 async fn a_request_being_recorded_is_answered_during_the_stop() {
     let mut tree = TestTree::new().await;
-    tree.faults.delay_next(GatedCall::Accept, [5]);
+    tree.faults.delay_next(LedgerCallKind::Accept, [5]);
     let stopping = tree.stop_future(30);
     let submitted = async { tree.submit("a").await };
     let (submitted, ()) = tokio::join!(submitted, async {
@@ -136,7 +136,7 @@ async fn a_request_being_recorded_is_answered_during_the_stop() {
         stopping.await;
     });
     let id = submitted.unwrap();
-    let stopped = (tree.end_of(id).await, tree.second());
+    let stopped = (tree.describe_end(id).await, tree.elapsed_seconds());
     tree.start().await;
     assert_eq!((stopped, tree.wait(id).await), (("unfinished".into(), 5), "completed".into()));
     tree.end().await;
@@ -146,8 +146,10 @@ async fn a_request_being_recorded_is_answered_during_the_stop() {
 /// begins, neither `b` nor `c`.
 #[tokio::test(start_paused = true)]
 async fn a_crashed_agent_starts_no_work_while_the_service_stops() {
-    let mut tree =
-        TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(12)).await;
+    let mut tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.capacity.queue_timeout = Duration::from_secs(12);
+    })
+    .await;
     tree.script("a", [ScriptedAttempt::ok(20)]);
     let running = tree.submit("a").await.unwrap();
     tree.submit("b").await.unwrap();
@@ -159,7 +161,7 @@ async fn a_crashed_agent_starts_no_work_while_the_service_stops() {
         tree.clock.panic_at_reading(9); // Eight readings are of the actor that ends it.
     };
     tokio::join!(crash, stopping);
-    let ends = [tree.end_of(running).await, tree.end_of(queued).await];
+    let ends = [tree.describe_end(running).await, tree.describe_end(queued).await];
     assert_eq!(ends, ["failed: interrupted", "unfinished"]);
     assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
     tree.end().await;

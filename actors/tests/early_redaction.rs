@@ -49,7 +49,7 @@ fn words() -> impl Strategy<Value = Vec<&'static str>> {
 }
 
 /// Returns all text that a stream releases, with early releases after some of the pieces.
-fn released(text: &str, size: usize, releases: &[bool]) -> String {
+fn redact_with_releases(text: &str, size: usize, releases: &[bool]) -> String {
     let mut stream = EarlyRedactionStream::new(Arc::clone(&REDACTOR));
     let mut released = String::new();
     let mut release_flags = releases.iter().cycle();
@@ -74,7 +74,7 @@ fn a_released_prefix_still_marks_its_secret() {
         ("see correct-horse battery\n", "horse"),
         ("é password = hush-hush-hush\n", "hush"),
     ] {
-        let early = released(text, 1, &[true]);
+        let early = redact_with_releases(text, 1, &[true]);
         assert_eq!(early, REDACTOR.redact(text).into_owned());
         assert!(!early.contains(secret), "{early}");
     }
@@ -101,6 +101,6 @@ proptest! {
         releases in proptest::collection::vec(any::<bool>(), 1..20),
     ) {
         let text = words.concat();
-        prop_assert_eq!(released(&text, size, &releases), REDACTOR.redact(&text).into_owned());
+        prop_assert_eq!(redact_with_releases(&text, size, &releases), REDACTOR.redact(&text).into_owned());
     }
 }

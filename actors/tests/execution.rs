@@ -5,7 +5,7 @@ use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::Ledger;
-use algonius_actors::testing::{GatedCall, ScriptedAttempt, TestTree};
+use algonius_actors::testing::{LedgerCallKind, ScriptedAttempt, TestTree};
 
 const TRANSIENT_FAILURE: Code = Code::TransientFailure;
 
@@ -18,19 +18,19 @@ async fn run_tuned(
     tune: impl FnOnce(&mut AgentSpec),
     attempts: impl IntoIterator<Item = ScriptedAttempt>,
 ) -> [String; 2] {
-    let tree = TestTree::tuned(tune).await;
+    let tree = TestTree::with_tuned_agent(tune).await;
     tree.script("work", attempts);
     let id = tree.submit("work").await.unwrap();
-    let end = format!("{} at {}", tree.wait(id).await, tree.second());
+    let end = format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
     tree.advance_to(10_000).await;
     assert_eq!(tree.ledger.settle_calls(id).await, 1, "it is settled once");
-    let path = tree.states(id).await;
+    let states = tree.states(id).await;
     tree.end().await;
-    [end, path]
+    [end, states]
 }
 
 /// Cancels at a second; returns how it ended, when, and the states on the way.
-async fn cancelled_at(
+async fn run_cancelled_at(
     second: u64,
     attempts: impl IntoIterator<Item = ScriptedAttempt>,
 ) -> [String; 2] {
@@ -39,11 +39,11 @@ async fn cancelled_at(
     let id = tree.submit("work").await.unwrap();
     tree.advance_to(second).await;
     tree.cancel(id).await.unwrap();
-    let end = format!("{} at {}", tree.wait(id).await, tree.second());
+    let end = format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
     tree.advance_to(10_000).await;
-    let path = tree.states(id).await;
+    let states = tree.states(id).await;
     tree.end().await;
-    [end, path]
+    [end, states]
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,7 +73,7 @@ async fn the_start_of_short_work_is_written_with_its_end() {
     for (run_time, end) in [(0, "completed at 0"), (1, "completed at 5")] {
         let tree = TestTree::new().await;
         tree.script("work", [ScriptedAttempt::ok(run_time)]);
-        tree.faults.delay_next(GatedCall::Record, [5]);
+        tree.faults.delay_next(LedgerCallKind::Record, [5]);
         assert_eq!(tree.run("work").await, end);
         tree.end().await;
     }
@@ -81,7 +81,7 @@ async fn the_start_of_short_work_is_written_with_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn output_beyond_the_limit_is_cut_between_its_ends_and_counted() {
-    let tree = TestTree::tuned(|spec| spec.limits.sizes.output = 6).await;
+    let tree = TestTree::with_tuned_agent(|spec| spec.limits.sizes.output = 6).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_answer("forty-two")]);
     let id = tree.submit("work").await.unwrap();
     tree.wait(id).await;
@@ -212,7 +212,7 @@ async fn a_driver_that_drops_its_reporter_fails_as_internal() {
 #[tokio::test(start_paused = true)]
 async fn an_execution_is_cancelled_while_it_starts() {
     assert_eq!(
-        cancelled_at(2, [ScriptedAttempt::ok(9).with_start_delay(5)]).await,
+        run_cancelled_at(2, [ScriptedAttempt::ok(9).with_start_delay(5)]).await,
         ["cancelled: execution-cancelled at 2", "idle starting cancelled cleanup idle"]
     );
 }
@@ -220,7 +220,7 @@ async fn an_execution_is_cancelled_while_it_starts() {
 #[tokio::test(start_paused = true)]
 async fn an_execution_is_cancelled_while_it_runs() {
     assert_eq!(
-        cancelled_at(2, [ScriptedAttempt::ok(9).with_stop_delay(3)]).await,
+        run_cancelled_at(2, [ScriptedAttempt::ok(9).with_stop_delay(3)]).await,
         ["cancelled: execution-cancelled at 5", "idle starting running cancelled cleanup idle"]
     );
 }
@@ -229,7 +229,7 @@ async fn an_execution_is_cancelled_while_it_runs() {
 async fn an_execution_is_cancelled_between_attempts() {
     let fail = || ScriptedAttempt::fail(0, TRANSIENT_FAILURE);
     assert_eq!(
-        cancelled_at(5, [fail(), fail(), fail(), ScriptedAttempt::ok(0)]).await,
+        run_cancelled_at(5, [fail(), fail(), fail(), ScriptedAttempt::ok(0)]).await,
         [
             "cancelled: execution-cancelled at 5",
             "idle starting running failed starting running failed starting running failed \
@@ -241,7 +241,7 @@ async fn an_execution_is_cancelled_between_attempts() {
 #[tokio::test(start_paused = true)]
 async fn an_execution_is_cancelled_during_cleanup() {
     assert_eq!(
-        cancelled_at(
+        run_cancelled_at(
             5,
             [
                 ScriptedAttempt::fail(0, TRANSIENT_FAILURE).with_cleanup_time(20),
@@ -266,7 +266,7 @@ async fn a_second_cancellation_changes_nothing() {
     tree.advance_to(4).await;
     tree.cancel(id).await.unwrap();
     assert_eq!(
-        (tree.wait(id).await.as_str(), tree.second()),
+        (tree.wait(id).await.as_str(), tree.elapsed_seconds()),
         ("cancelled: execution-cancelled", 5)
     );
     tree.end().await;
@@ -280,10 +280,10 @@ async fn a_queued_execution_is_cancelled_and_never_begins() {
     let id = tree.submit("second").await.unwrap();
     tree.advance_to(7).await;
     tree.cancel(id).await.unwrap();
-    let end = format!("{} at {}", tree.wait(id).await, tree.second());
+    let end = format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
     tree.advance_to(200).await;
-    let path = tree.states(id).await;
-    let observed = [end, path, tree.driver.probe().starts.join(" ")];
+    let states = tree.states(id).await;
+    let observed = [end, states, tree.driver.probe().starts.join(" ")];
     assert_eq!(
         observed,
         ["cancelled: execution-cancelled at 7", "idle cancelled cleanup idle", "first#1@0"]
@@ -294,11 +294,11 @@ async fn a_queued_execution_is_cancelled_and_never_begins() {
 #[tokio::test(start_paused = true)]
 async fn a_claiming_execution_is_cancelled_and_never_begins() {
     let tree = TestTree::new().await;
-    tree.faults.delay_next(GatedCall::Claim, [10]);
+    tree.faults.delay_next(LedgerCallKind::Claim, [10]);
     let id = tree.submit("work").await.unwrap();
     tree.advance_to(7).await;
     tree.cancel(id).await.unwrap();
-    let end = format!("{} at {}", tree.wait(id).await, tree.second());
+    let end = format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
     tree.advance_to(200).await;
     let observed = [end, tree.states(id).await, tree.driver.probe().starts.join(" ")];
     assert_eq!(
@@ -320,7 +320,7 @@ async fn an_ended_execution_cannot_be_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_claim_ends_the_execution() {
     let tree = TestTree::new().await;
-    tree.faults.fail(GatedCall::Claim, 1);
+    tree.faults.fail(LedgerCallKind::Claim, 1);
     let id = tree.submit("work").await.unwrap();
     let end = tree.wait(id).await;
     tree.advance_to(60).await;
@@ -335,7 +335,7 @@ async fn a_failed_claim_ends_the_execution() {
 #[tokio::test(start_paused = true)]
 async fn an_end_is_written_once_the_store_has_recovered() {
     let tree = TestTree::new().await;
-    tree.faults.fail(GatedCall::Settle, 4);
+    tree.faults.fail(LedgerCallKind::Settle, 4);
     assert_eq!(tree.run("work").await, "completed at 4");
     tree.end().await;
 }
@@ -351,7 +351,7 @@ async fn the_pid_of_the_running_attempt_is_shown() {
         tree.advance_to(second).await;
         // Past the instant at which the act ends; virtual time, nothing waits.
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        let running = tree.agent("worker").await.work.running;
+        let running = tree.agent_status("worker").await.work.running;
         pids.push((
             phase,
             running[0].pid,

@@ -28,12 +28,12 @@ async fn heartbeats(tree: &TestTree, id: ExecutionId) -> Vec<(i64, u64)> {
 
 #[tokio::test(start_paused = true)]
 async fn a_heartbeat_reports_usage_of_running_work_only() {
-    let tree = TestTree::tuned(with_heartbeat).await;
+    let tree = TestTree::with_tuned_agent(with_heartbeat).await;
     tree.script("long", [ScriptedAttempt::ok(95).with_start_delay(2)]);
     let long = tree.submit("long").await.unwrap();
     let waiting = tree.submit("waits").await.unwrap();
     tree.advance_to(50).await;
-    let running = tree.agent(DEFAULT_AGENT).await.work.running;
+    let running = tree.agent_status(DEFAULT_AGENT).await.work.running;
     assert_eq!(running[0].usage.map(|usage| usage.cpu_ms), Some(32_000));
     assert_eq!(tree.wait(long).await, "completed");
     assert_eq!(tree.wait(waiting).await, "completed");
@@ -44,7 +44,7 @@ async fn a_heartbeat_reports_usage_of_running_work_only() {
 
 #[tokio::test(start_paused = true)]
 async fn each_attempt_restarts_its_heartbeat() {
-    let tree = TestTree::tuned(with_heartbeat).await;
+    let tree = TestTree::with_tuned_agent(with_heartbeat).await;
     let failing_attempt = ScriptedAttempt::fail(40, Code::TransientFailure);
     tree.script("flaky", [failing_attempt, ScriptedAttempt::ok(1000).with_stop_delay(10)]);
     let id = tree.submit("flaky").await.unwrap();
@@ -57,9 +57,9 @@ async fn each_attempt_restarts_its_heartbeat() {
 
 #[tokio::test(start_paused = true)]
 async fn a_heartbeat_does_not_extend_the_idle_timeout() {
-    let tree = TestTree::tuned(|spec| {
+    let tree = TestTree::with_tuned_agent(|spec| {
         with_heartbeat(spec);
-        spec.limits.deadlines.idle = Some(Duration::from_secs(70));
+        spec.limits.timeouts.idle = Some(Duration::from_secs(70));
     });
     let tree = tree.await;
     tree.script("silent", [ScriptedAttempt::ok(1000)]);
@@ -69,7 +69,7 @@ async fn a_heartbeat_does_not_extend_the_idle_timeout() {
 
 #[tokio::test(start_paused = true)]
 async fn resumed_work_sends_heartbeats_again() {
-    let mut tree = TestTree::tuned(with_heartbeat).await;
+    let mut tree = TestTree::with_tuned_agent(with_heartbeat).await;
     tree.script("long", [ScriptedAttempt::ok(100)]);
     let id = tree.submit("long").await.unwrap();
     tree.advance_to(40).await;

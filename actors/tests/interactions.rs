@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::agent::WorkerFacts;
+use algonius_actors::model::agent::WorkerSpec;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::execution::record::PublicState;
 use algonius_actors::model::id::ExecutionId;
@@ -14,15 +14,15 @@ use algonius_actors::model::interaction::{
     AnswerValue, Interaction, InteractionFilter, InteractionState,
 };
 use algonius_actors::model::permission::{
-    DecisionFilter, OnTimeout, PermissionPolicy, PermissionRule, PermissionVerdict,
+    DecisionFilter, PermissionPolicy, PermissionRule, PermissionVerdict, TimeoutAction,
 };
-use algonius_actors::ports::interactions::Interactions;
+use algonius_actors::ports::interaction_store::InteractionStore;
 use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::testing::{ScriptedAttempt, TestTree, answer_question, answer_while_stopped};
 
 async fn test_tree(policy: PermissionPolicy) -> TestTree {
-    TestTree::tuned(|spec| {
-        if let WorkerFacts::Program(program) = &mut spec.worker {
+    TestTree::with_tuned_agent(|spec| {
+        if let WorkerSpec::Program(program) = &mut spec.worker {
             program.permissions = Some(Arc::new(policy));
         }
     })
@@ -30,7 +30,7 @@ async fn test_tree(policy: PermissionPolicy) -> TestTree {
 }
 
 /// Waits until an execution has open questions, and returns them, oldest first.
-async fn open_questions(tree: &TestTree, id: ExecutionId, count: usize) -> Vec<Interaction> {
+async fn wait_for_questions(tree: &TestTree, id: ExecutionId, count: usize) -> Vec<Interaction> {
     loop {
         let filter = InteractionFilter {
             execution: Some(id),
@@ -61,7 +61,7 @@ fn delivered_answers(tree: &TestTree) -> Vec<String> {
     probe.answers.iter().map(word).collect()
 }
 
-async fn states(tree: &TestTree, id: ExecutionId) -> Vec<InteractionState> {
+async fn interaction_states(tree: &TestTree, id: ExecutionId) -> Vec<InteractionState> {
     let filter = InteractionFilter { execution: Some(id), ..InteractionFilter::default() };
     let interactions = tree.ledger.interactions(filter).await.unwrap();
     interactions.iter().rev().map(|one| one.state).collect()
@@ -72,7 +72,7 @@ async fn an_answer_reaches_the_agent_once() {
     let tree = test_tree(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
     let id = tree.submit("work").await.unwrap();
-    let question = open_questions(&tree, id, 1).await.remove(0);
+    let question = wait_for_questions(&tree, id, 1).await.remove(0);
     let public_state = tree.record(id).await.unwrap().public_state();
     assert_eq!(public_state, PublicState::InputRequired);
     assert_eq!(answer_question(&tree, question.id, AnswerValue::Allow).await, Ok(()));
@@ -81,7 +81,7 @@ async fn an_answer_reaches_the_agent_once() {
     assert_eq!(answer_question(&tree, question.id, denied).await, Err(Code::InteractionClosed));
     wait_until_ended(&tree, id).await;
     assert_eq!(delivered_answers(&tree), ["0:allow"]);
-    assert_eq!(states(&tree, id).await, [InteractionState::Answered]);
+    assert_eq!(interaction_states(&tree, id).await, [InteractionState::Answered]);
     let events = tree.ledger.events(id, 0).await.unwrap();
     let kinds: Vec<_> = events
         .iter()
@@ -98,8 +98,8 @@ async fn an_answer_reaches_the_agent_once() {
 #[tokio::test(start_paused = true)]
 async fn a_rule_answers_without_a_person() {
     let rule = |command: &str, then| PermissionRule {
-        command: vec![command.to_owned()],
-        then: Some(then),
+        command_patterns: vec![command.to_owned()],
+        verdict: Some(then),
         ..PermissionRule::default()
     };
     let rules =
@@ -115,22 +115,23 @@ async fn a_rule_answers_without_a_person() {
     let decisions = tree.ledger.decisions(DecisionFilter::default()).await.unwrap();
     let verdicts: Vec<_> = decisions.iter().map(|(_, one)| one.verdict).collect();
     assert_eq!(verdicts, [PermissionVerdict::Allow, PermissionVerdict::Deny]);
-    assert_eq!(states(&tree, id).await, []);
+    assert_eq!(interaction_states(&tree, id).await, []);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unanswered_question_is_denied_or_ends_the_turn() {
-    for (on_timeout, answers, outcome) in
-        [(OnTimeout::Deny, &["0:deny"][..], "completed"), (OnTimeout::Cancel, &[], "cancelled")]
-    {
+    for (on_timeout, answers, outcome) in [
+        (TimeoutAction::Deny, &["0:deny"][..], "completed"),
+        (TimeoutAction::Cancel, &[], "cancelled"),
+    ] {
         let tree = test_tree(PermissionPolicy { on_timeout, ..PermissionPolicy::default() }).await;
         tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
         let id = tree.submit("work").await.unwrap();
         wait_until_ended(&tree, id).await;
         assert_eq!(delivered_answers(&tree), answers);
-        assert!((300..303).contains(&tree.second()), "second {}", tree.second());
-        assert_eq!(states(&tree, id).await, [InteractionState::Expired]);
+        assert!((300..303).contains(&tree.elapsed_seconds()), "second {}", tree.elapsed_seconds());
+        assert_eq!(interaction_states(&tree, id).await, [InteractionState::Expired]);
         let record = tree.record(id).await.unwrap();
         assert_eq!(record.outcome.unwrap().state().as_str(), outcome);
         tree.end().await;
@@ -143,13 +144,13 @@ async fn the_run_deadline_pauses_while_a_person_is_asked() {
     let tree = test_tree(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(200).with_question("0", "touch a")]);
     let id = tree.submit("work").await.unwrap();
-    let question = open_questions(&tree, id, 1).await.remove(0);
+    let question = wait_for_questions(&tree, id, 1).await.remove(0);
     tree.advance_to(250).await;
     answer_question(&tree, question.id, AnswerValue::Allow).await.unwrap();
     wait_until_ended(&tree, id).await;
     let record = tree.record(id).await.unwrap();
     assert_eq!(record.outcome.unwrap().state().as_str(), "completed", "{:?}", record.failure);
-    assert!(tree.second() >= 450, "the work ran for 200 s after the answer");
+    assert!(tree.elapsed_seconds() >= 450, "the work ran for 200 s after the answer");
     tree.end().await;
 }
 
@@ -158,10 +159,10 @@ async fn a_cancelled_turn_withdraws_its_questions() {
     let tree = test_tree(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "a").with_question("1", "b")]);
     let id = tree.submit("work").await.unwrap();
-    let questions = open_questions(&tree, id, 2).await;
+    let questions = wait_for_questions(&tree, id, 2).await;
     tree.cancel(id).await.unwrap();
     wait_until_ended(&tree, id).await;
-    assert_eq!(states(&tree, id).await, [InteractionState::Withdrawn; 2]);
+    assert_eq!(interaction_states(&tree, id).await, [InteractionState::Withdrawn; 2]);
     let late = answer_question(&tree, questions[0].id, AnswerValue::Allow).await;
     assert_eq!(late, Err(Code::InteractionClosed));
     tree.end().await;
@@ -172,7 +173,7 @@ async fn killed_with_open_question() -> (TestTree, ExecutionId, Interaction) {
     let mut tree = test_tree(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
     let id = tree.submit("work").await.unwrap();
-    let question = open_questions(&tree, id, 1).await.remove(0);
+    let question = wait_for_questions(&tree, id, 1).await.remove(0);
     tree.driver.hold(id);
     tree.kill().await;
     (tree, id, question)
@@ -188,7 +189,7 @@ async fn an_open_question_survives_the_loss_of_the_process() {
         }
         tree.start().await;
         if !is_answered_meanwhile {
-            let open = open_questions(&tree, id, 1).await.remove(0);
+            let open = wait_for_questions(&tree, id, 1).await.remove(0);
             assert_eq!((open.id, open.due_at), (question.id, question.due_at));
             answer_question(&tree, question.id, AnswerValue::Allow).await.unwrap();
         }
@@ -198,7 +199,7 @@ async fn an_open_question_survives_the_loss_of_the_process() {
             ["0:allow"],
             "answered meanwhile: {is_answered_meanwhile}"
         );
-        assert_eq!(states(&tree, id).await, [InteractionState::Answered]);
+        assert_eq!(interaction_states(&tree, id).await, [InteractionState::Answered]);
         tree.end().await;
     }
 }
@@ -228,7 +229,7 @@ async fn a_delivered_answer_is_never_sent_again() {
     tree.start().await;
     wait_until_ended(&tree, id).await;
     assert_eq!(delivered_answers(&tree), ["0:cancelled"]);
-    assert_eq!(states(&tree, id).await, [InteractionState::Answered]);
+    assert_eq!(interaction_states(&tree, id).await, [InteractionState::Answered]);
     let events = tree.ledger.events(id, 0).await.unwrap();
     let is_warning = |event: &&_| matches!(event, EventKind::Warning { message } if message.contains("was lost"));
     assert_eq!(events.iter().map(|event| &event.data).filter(is_warning).count(), 1);
@@ -244,12 +245,12 @@ async fn a_failed_attempt_loses_its_open_question() {
         [failing.with_question("0", "touch a").without_waiting(), ScriptedAttempt::ok(1)];
     tree.script("work", attempts);
     let id = tree.submit("work").await.unwrap();
-    open_questions(&tree, id, 1).await;
+    wait_for_questions(&tree, id, 1).await;
     tree.advance_to(5).await;
     tokio::time::sleep(Duration::from_millis(500)).await; // Virtual time: in the pause.
-    assert_eq!(tree.record(id).await.unwrap().state, State::Failed);
-    assert_eq!(states(&tree, id).await, [InteractionState::Lost]);
+    assert_eq!(tree.record(id).await.unwrap().state, ExecutionState::Failed);
+    assert_eq!(interaction_states(&tree, id).await, [InteractionState::Lost]);
     wait_until_ended(&tree, id).await;
-    assert_eq!((tree.end_of(id).await.as_str(), tree.second()), ("completed", 7));
+    assert_eq!((tree.describe_end(id).await.as_str(), tree.elapsed_seconds()), ("completed", 7));
     tree.end().await;
 }

@@ -5,7 +5,9 @@ use std::num::NonZeroU32;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::schedule::{OverlapPolicy, ScheduleSpec};
 use algonius_actors::ports::ledger::Ledger as _;
-use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree, cron_schedule, spec};
+use algonius_actors::testing::{
+    DEFAULT_AGENT, ScriptedAttempt, TestTree, agent_spec, cron_schedule,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_agent_follows_the_overlap_policy() {
@@ -28,10 +30,12 @@ async fn a_busy_agent_follows_the_overlap_policy() {
         ),
     ];
     for (overlap, expected) in cases {
-        let tree =
-            TestTree::tuned(|spec| spec.limits.capacity.max_running = NonZeroU32::new(3)).await;
+        let tree = TestTree::with_tuned_agent(|spec| {
+            spec.limits.capacity.max_running = NonZeroU32::new(3);
+        })
+        .await;
         tree.add_caller_token().await;
-        tree.schedule(ScheduleSpec { overlap, ..cron_schedule("tick", "* * * * *") })
+        tree.create_schedule(ScheduleSpec { overlap, ..cron_schedule("tick", "* * * * *") })
             .await
             .unwrap();
         tree.script("tick", [ScriptedAttempt::ok(90)]);
@@ -39,13 +43,13 @@ async fn a_busy_agent_follows_the_overlap_policy() {
         let id = cron_schedule("tick", "* * * * *").id;
         tree.api().schedules.pause_schedule(&tree.caller(), &id, true).await.unwrap();
         tree.advance_to(600).await;
-        let mut times = tree.occurrence_lines("tick").await;
+        let mut lines = tree.occurrence_lines("tick").await;
         if overlap == OverlapPolicy::Queue {
             // The occurrence that waited when the schedule was paused is not sent.
-            assert_eq!(times.pop().unwrap(), "08:03 skipped");
-            times.push("08:03 fired completed".to_owned());
+            assert_eq!(lines.pop().unwrap(), "08:03 skipped");
+            lines.push("08:03 fired completed".to_owned());
         }
-        assert_eq!(times, expected, "{overlap:?}");
+        assert_eq!(lines, expected, "{overlap:?}");
         let max_alive = if overlap == OverlapPolicy::Allow { 2 } else { 1 };
         assert_eq!(tree.driver.probe().max_alive_count, max_alive, "{overlap:?}");
         tree.end().await;
@@ -57,20 +61,22 @@ async fn a_refused_occurrence_cancels_no_earlier_run() {
     let tree = TestTree::new().await;
     tree.add_caller_token().await;
     let overlap = OverlapPolicy::CancelPrevious;
-    tree.schedule(ScheduleSpec { overlap, ..cron_schedule("tick", "* * * * *") }).await.unwrap();
+    tree.create_schedule(ScheduleSpec { overlap, ..cron_schedule("tick", "* * * * *") })
+        .await
+        .unwrap();
     tree.script("tick", [ScriptedAttempt::ok(90)]);
     tree.advance_to(90).await;
     // The agent is disabled while it works: it finishes its run and accepts nothing.
-    tree.register(AgentSpec { enabled: false, ..spec(DEFAULT_AGENT) }).await;
+    tree.register(AgentSpec { enabled: false, ..agent_spec(DEFAULT_AGENT) }).await;
     tree.advance_to(170).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:01 fired completed", "08:02 refused"]);
-    let reason = tree.schedule_store.all().await[1].reason.clone().unwrap();
+    let reason = tree.schedule_store.all_occurrences().await[1].reason.clone().unwrap();
     assert!(reason.starts_with("agent-disabled: "), "{reason}");
     // It is switched on again: a later occurrence replaces the run before it as before.
-    tree.register(spec(DEFAULT_AGENT)).await;
+    tree.register(agent_spec(DEFAULT_AGENT)).await;
     tree.advance_to(250).await;
-    let times = tree.occurrence_lines("tick").await;
-    assert_eq!(times[2..], ["08:03 fired cancelled", "08:04 fired"], "{times:?}");
+    let lines = tree.occurrence_lines("tick").await;
+    assert_eq!(lines[2..], ["08:03 fired cancelled", "08:04 fired"], "{lines:?}");
     tree.end().await;
 }
 
@@ -79,10 +85,12 @@ async fn a_run_continues_when_its_owner_loses_the_right() {
     let tree = TestTree::new().await;
     tree.add_caller_token().await;
     let overlap = OverlapPolicy::CancelPrevious;
-    tree.schedule(ScheduleSpec { overlap, ..cron_schedule("tick", "* * * * *") }).await.unwrap();
+    tree.create_schedule(ScheduleSpec { overlap, ..cron_schedule("tick", "* * * * *") })
+        .await
+        .unwrap();
     tree.script("tick", [ScriptedAttempt::ok(90)]);
     tree.advance_to(90).await;
-    tree.ledger.replace_seeded_tokens(Vec::new(), tree.api().reader.now()).await.unwrap();
+    tree.ledger.replace_configured_tokens(Vec::new(), tree.api().reader.now()).await.unwrap();
     tree.advance_to(170).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:01 fired completed", "08:02 refused"]);
     tree.end().await;

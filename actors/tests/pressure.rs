@@ -6,10 +6,10 @@ use std::time::Duration;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::host::pressure::{HostReading, PressureBasis, Shortage};
 use algonius_actors::model::observation::status::Health;
-use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree, full_disk, spec};
+use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree, agent_spec, full_disk};
 
 async fn monitored_tree() -> TestTree {
-    TestTree::with_monitor([spec(DEFAULT_AGENT)]).await
+    TestTree::with_monitor([agent_spec(DEFAULT_AGENT)]).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -21,11 +21,11 @@ async fn pressure_refuses_new_work_and_holds_queued_work() {
     tree.host_metrics.set(full_disk());
     tree.advance_to(5).await;
     let refused = tree.submit("c").await;
-    let end = format!("{} at {}", tree.wait(running).await, tree.second());
+    let end = format!("{} at {}", tree.wait(running).await, tree.elapsed_seconds());
     tree.advance_to(50).await;
     let started = tree.driver.probe().starts;
     tree.host_metrics.set(HostReading::default());
-    let waiting_end = format!("{} at {}", tree.wait(waiting).await, tree.second());
+    let waiting_end = format!("{} at {}", tree.wait(waiting).await, tree.elapsed_seconds());
     let accepted = tree.submit("c").await.map(drop);
     assert_eq!((refused, accepted), (Err(Code::Pressure), Ok(())));
     assert_eq!((end.as_str(), started), ("completed at 20", vec!["a#1@0".to_owned()]));
@@ -35,14 +35,14 @@ async fn pressure_refuses_new_work_and_holds_queued_work() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_timeout_fires_under_pressure() {
-    let mut worker = spec(DEFAULT_AGENT);
+    let mut worker = agent_spec(DEFAULT_AGENT);
     worker.limits.capacity.queue_timeout = Duration::from_secs(60);
     let tree = TestTree::with_monitor([worker]).await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
     let waiting = tree.submit("b").await.unwrap();
     tree.host_metrics.set(full_disk());
-    let end = format!("{} at {}", tree.wait(waiting).await, tree.second());
+    let end = format!("{} at {}", tree.wait(waiting).await, tree.elapsed_seconds());
     assert_eq!(end, "failed: queue-timeout at 60");
     tree.end().await;
 }
@@ -59,7 +59,7 @@ async fn resumed_work_waits_under_pressure() {
     tree.advance_to(30).await;
     let started = tree.driver.probe().starts;
     tree.host_metrics.set(HostReading::default());
-    let end = format!("{} at {}", tree.wait(waiting).await, tree.second());
+    let end = format!("{} at {}", tree.wait(waiting).await, tree.elapsed_seconds());
     assert_eq!((started.as_slice(), end.as_str()), (&["a#1@0".to_owned()][..], "completed at 30"));
     tree.end().await;
 }
@@ -70,7 +70,7 @@ async fn a_retry_under_pressure_is_not_new_work() {
     tree.script("a", [ScriptedAttempt::fail(10, Code::TransientFailure), ScriptedAttempt::ok(10)]);
     let id = tree.submit("a").await.unwrap();
     tree.host_metrics.set(full_disk());
-    assert_eq!((tree.wait(id).await.as_str(), tree.second()), ("completed", 21));
+    assert_eq!((tree.wait(id).await.as_str(), tree.elapsed_seconds()), ("completed", 21));
     tree.end().await;
 }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::fmt::{Debug, Display};
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::{Outcome, State, TRANSITIONS};
+use algonius_actors::model::execution::{ExecutionState, Outcome, TRANSITIONS};
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Each is parsed from its word and from its JSON, and all words differ.
-fn round_trip<T>(values: &[T], parse: impl Fn(&str) -> Option<T>)
+fn assert_round_trip<T>(values: &[T], parse: impl Fn(&str) -> Option<T>)
 where
     T: Display + Debug + PartialEq + Copy + Serialize + DeserializeOwned,
 {
@@ -29,9 +29,9 @@ where
 
 #[test]
 fn state_and_code_words_survive_a_round_trip() {
-    round_trip(State::ALL, State::parse);
-    round_trip(Outcome::ALL, Outcome::parse);
-    round_trip(Code::ALL, Code::parse);
+    assert_round_trip(ExecutionState::ALL, ExecutionState::parse);
+    assert_round_trip(Outcome::ALL, Outcome::parse);
+    assert_round_trip(Code::ALL, Code::parse);
 }
 
 #[test]
@@ -55,14 +55,14 @@ fn an_unknown_code_reads_as_internal() {
 fn every_state_leads_to_an_end() {
     let distinct: BTreeSet<_> = TRANSITIONS.iter().collect();
     assert_eq!(distinct.len(), TRANSITIONS.len());
-    for state in State::ALL {
+    for state in ExecutionState::ALL {
         let mut reached = BTreeSet::from([*state]);
-        for _ in State::ALL {
+        for _ in ExecutionState::ALL {
             let next =
                 TRANSITIONS.iter().filter(|(from, _)| reached.contains(from)).map(|(_, to)| *to);
             reached.extend(next.collect::<Vec<_>>());
         }
-        assert!(reached.contains(&State::Idle), "{state} is a dead end");
+        assert!(reached.contains(&ExecutionState::Idle), "{state} is a dead end");
         assert!(TRANSITIONS.iter().any(|(_, to)| to == state), "{state} is never reached");
     }
 }

@@ -11,7 +11,7 @@ use algonius_actors::model::agent::quota::QuotaCredential;
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree, spec};
+use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree, agent_spec};
 use tokio::sync::oneshot;
 
 /// An hour without quota.
@@ -21,7 +21,7 @@ fn quota_failure() -> ScriptedAttempt {
 
 /// What waits at the worker: the reason, and the virtual second until which.
 async fn queued_reasons(tree: &TestTree, agent: &str) -> Vec<(QueueReason, Option<i64>)> {
-    let queued = tree.agent(agent).await.work.queued;
+    let queued = tree.agent_status(agent).await.work.queued;
     let second = |time: chrono::DateTime<chrono::Utc>| time.timestamp() - 1_800_000_000;
     queued.into_iter().map(|one| (one.reason, one.until.map(second))).collect()
 }
@@ -52,7 +52,7 @@ async fn a_deferred_execution_holds_no_slot_and_resumes_on_time() {
         queued_reasons(&tree, DEFAULT_AGENT).await,
         [(QueueReason::QuotaExhausted, Some(3601))]
     );
-    let agent = tree.agent(DEFAULT_AGENT).await;
+    let agent = tree.agent_status(DEFAULT_AGENT).await;
     assert_eq!((agent.work.running.len(), tree.driver.probe().lifetimes.len()), (0, 1));
     assert_eq!(tree.record(id).await.unwrap().deferral().unwrap().times, 1);
     tree.advance_to(3600).await;
@@ -106,7 +106,7 @@ async fn a_deferred_execution_is_cancelled_at_once() {
     let id = deferred_execution(&tree, "a", ScriptedAttempt::ok(5)).await;
     tree.cancel(id).await.unwrap();
     assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
-    assert_eq!((tree.second(), start_seconds(&tree, "a").len()), (10, 1));
+    assert_eq!((tree.elapsed_seconds(), start_seconds(&tree, "a").len()), (10, 1));
     tree.advance_to(4000).await;
     assert_eq!(start_seconds(&tree, "a").len(), 1);
     tree.end().await;
@@ -115,11 +115,12 @@ async fn a_deferred_execution_is_cancelled_at_once() {
 /// The order to cancel meets the steps in which the actor of the execution hands it back.
 #[tokio::test(start_paused = true)]
 async fn an_execution_cancelled_while_deferring_does_not_resume() {
-    for (steps, is_before) in (0..10).flat_map(|steps| [(steps, true), (steps, false)]) {
+    for (steps, is_timer_set_first) in (0..10).flat_map(|steps| [(steps, true), (steps, false)]) {
         let tree = Arc::new(TestTree::new().await);
         tree.script("a", [quota_failure(), ScriptedAttempt::ok(5)]);
         let (id_sender, id_receiver) = oneshot::channel();
-        let early_id = if is_before { None } else { Some(tree.submit("a").await.unwrap()) };
+        let early_id =
+            if is_timer_set_first { None } else { Some(tree.submit("a").await.unwrap()) };
         // A task of the runtime takes its turns with the actors. Whose timer is set first has the first turn.
         let cancel_task = tokio::spawn({
             let tree = Arc::clone(&tree);
@@ -166,16 +167,16 @@ async fn clock_jumps_do_not_prolong_a_deferral() {
         tree.clock.jump(jump);
         tree.advance_to(latest).await;
         assert_eq!(tree.wait(id).await, "completed");
-        assert!(tree.second() <= latest + 5, "{jump}: at {}", tree.second());
+        assert!(tree.elapsed_seconds() <= latest + 5, "{jump}: at {}", tree.elapsed_seconds());
         tree.end().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn deferrals_are_bounded_and_spend_no_retry() {
-    let tree = TestTree::tuned(|spec| {
+    let tree = TestTree::with_tuned_agent(|spec| {
         spec.quota.deferral.max_deferrals = 2;
-        spec.retry.max = 0;
+        spec.retry.max_retries = 0;
     })
     .await;
     tree.script("a", [quota_failure()]);
@@ -192,12 +193,12 @@ async fn long_quotas_and_writing_agents_fail_at_once() {
     let short_deferral =
         |spec: &mut AgentSpec| spec.quota.deferral.max_wait = Duration::from_secs(60);
     for tune in [make_read_write as fn(&mut AgentSpec), short_deferral] {
-        let tree = TestTree::tuned(tune).await;
+        let tree = TestTree::with_tuned_agent(tune).await;
         tree.driver.set_workspace(DEFAULT_AGENT, "/srv/x");
         tree.script("a", [quota_failure()]);
         let id = tree.submit("a").await.unwrap();
         assert_eq!(tree.wait(id).await, "failed: quota-exceeded");
-        assert_eq!(tree.second(), 1);
+        assert_eq!(tree.elapsed_seconds(), 1);
         tree.end().await;
     }
 }
@@ -205,12 +206,12 @@ async fn long_quotas_and_writing_agents_fail_at_once() {
 /// Two agents of one account, and one of another.
 async fn tree_with_shared_account() -> TestTree {
     let agent_of_account = |id: &str, account: &str| {
-        let mut spec = spec(id);
+        let mut spec = agent_spec(id);
         spec.limits.capacity.max_running = NonZeroU32::new(3);
         spec.quota.credential = QuotaCredential::Named(account.to_owned());
         spec
     };
-    TestTree::of([
+    TestTree::with_agents([
         agent_of_account("one", "team"),
         agent_of_account("two", "team"),
         agent_of_account("other", "else"),
@@ -276,7 +277,7 @@ async fn the_first_reported_usage_of_a_probe_opens_the_account() {
     let short = tree.submit_to("two", "c").await.unwrap();
     tree.advance_to(3610).await;
     assert_eq!(tree.wait(short).await, "completed");
-    assert!(tree.second() < 3700, "at {}", tree.second());
+    assert!(tree.elapsed_seconds() < 3700, "at {}", tree.elapsed_seconds());
     assert_eq!(tree.wait(long).await, "completed");
     tree.end().await;
 }
@@ -314,7 +315,7 @@ async fn failed_and_cancelled_probes_keep_the_account_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn deferred_executions_resume_at_spread_times() {
-    let tree = TestTree::tuned(|spec| {
+    let tree = TestTree::with_tuned_agent(|spec| {
         spec.limits.capacity.max_running = None;
         spec.quota.has_breaker = false;
     })
@@ -350,6 +351,6 @@ async fn an_agent_crash_keeps_its_deferred_executions() {
         [(QueueReason::QuotaExhausted, Some(3601))]
     );
     tree.advance_to(3640).await;
-    assert_eq!(tree.end_of(id).await, "completed");
+    assert_eq!(tree.describe_end(id).await, "completed");
     tree.end().await;
 }

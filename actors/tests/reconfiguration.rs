@@ -6,25 +6,25 @@ use std::time::Duration;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::observation::status::Health;
-use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree, spec};
+use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree, agent_spec};
 
 /// The worker with another deadline.
 fn worker_with_deadline(seconds: u64) -> AgentSpec {
-    let mut worker = spec(DEFAULT_AGENT);
-    worker.limits.deadlines.run = Duration::from_secs(seconds);
+    let mut worker = agent_spec(DEFAULT_AGENT);
+    worker.limits.timeouts.run = Duration::from_secs(seconds);
     worker
 }
 
 /// The worker with room for so many at once.
 fn worker_with_slots(running: u32) -> AgentSpec {
-    let mut worker = spec(DEFAULT_AGENT);
+    let mut worker = agent_spec(DEFAULT_AGENT);
     worker.limits.capacity.max_running = NonZeroU32::new(running);
     worker
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_definition_applies_to_queued_work_only() {
-    let tree = TestTree::of([worker_with_deadline(300)]).await;
+    let tree = TestTree::with_agents([worker_with_deadline(300)]).await;
     for text in ["a", "b"] {
         tree.script(text, [ScriptedAttempt::ok(200)]);
     }
@@ -39,7 +39,7 @@ async fn a_new_definition_applies_to_queued_work_only() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crashed_execution_resumes_with_its_old_definition() {
-    let tree = TestTree::of([worker_with_deadline(300)]).await;
+    let tree = TestTree::with_agents([worker_with_deadline(300)]).await;
     tree.script("a", [ScriptedAttempt::ok(50)]);
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(5).await;
@@ -78,18 +78,18 @@ async fn queued_requests_use_the_new_queue_timeout() {
     tree.submit("a").await.unwrap();
     tree.advance_to(5).await;
     let b = tree.submit("b").await.unwrap();
-    let mut short_timeout = spec(DEFAULT_AGENT);
+    let mut short_timeout = agent_spec(DEFAULT_AGENT);
     short_timeout.limits.capacity.queue_timeout = Duration::from_secs(60);
     tree.advance_to(10).await;
     tree.register(short_timeout).await;
-    let end = format!("{} at {}", tree.wait(b).await, tree.second());
+    let end = format!("{} at {}", tree.wait(b).await, tree.elapsed_seconds());
     assert_eq!(end, "failed: queue-timeout at 65");
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_agent_finishes_its_work_and_is_gone() {
-    let tree = TestTree::of(["one", "two"].map(spec)).await;
+    let tree = TestTree::with_agents(["one", "two"].map(agent_spec)).await;
     let mut ids = Vec::new();
     for text in ["a", "b"] {
         tree.script(text, [ScriptedAttempt::ok(10)]);
@@ -99,13 +99,13 @@ async fn a_removed_agent_finishes_its_work_and_is_gone() {
     tree.status().await; // The root answers after it has handled the removal.
     let refused = tree.submit_to("one", "c").await;
     assert_eq!(
-        (refused, tree.agent("one").await.health),
+        (refused, tree.agent_status("one").await.health),
         (Err(Code::AgentRemoved), Health::Draining)
     );
     assert!(removal.await);
-    assert_eq!(tree.second(), 20);
+    assert_eq!(tree.elapsed_seconds(), 20);
     for id in ids {
-        assert_eq!(tree.end_of(id).await, "completed");
+        assert_eq!(tree.describe_end(id).await, "completed");
     }
     assert_eq!(tree.submit_to("one", "d").await, Err(Code::AgentUnknown));
     let remaining: Vec<_> =
@@ -116,7 +116,7 @@ async fn a_removed_agent_finishes_its_work_and_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_agent_finishes_though_its_actor_fails() {
-    let tree = TestTree::of(["one", "two"].map(spec)).await;
+    let tree = TestTree::with_agents(["one", "two"].map(agent_spec)).await;
     tree.script("first", [ScriptedAttempt::ok(5)]);
     tree.script("bomb", [ScriptedAttempt::panicking()]);
     tree.script("last", [ScriptedAttempt::ok(10)]);
@@ -126,18 +126,18 @@ async fn a_removed_agent_finishes_though_its_actor_fails() {
     let last = tree.submit_to("one", "last").await.unwrap();
     let removal = tree.unregister("one");
     tree.advance_to(6).await;
-    assert_eq!(tree.agent("one").await.starts.restarts, 1);
+    assert_eq!(tree.agent_status("one").await.starts.restarts, 1);
     assert!(removal.await);
     // A removed agent finishes its work even if its actor fails meanwhile, and an agent that
     // is added again before that keeps its queue
-    assert_eq!((tree.end_of(last).await.as_str(), tree.second()), ("completed", 15));
+    assert_eq!((tree.describe_end(last).await.as_str(), tree.elapsed_seconds()), ("completed", 15));
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_added_again_before_its_removal_keeps_its_queue() {
     let tree = TestTree::new().await;
-    let since = tree.agent(DEFAULT_AGENT).await.starts.since;
+    let since = tree.agent_status(DEFAULT_AGENT).await.starts.since;
     let mut ids = Vec::new();
     for text in ["a", "b"] {
         tree.script(text, [ScriptedAttempt::ok(10)]);
@@ -154,8 +154,11 @@ async fn an_agent_added_again_before_its_removal_keeps_its_queue() {
         // that is added again before that keeps its queue
         assert_eq!(tree.wait(id).await, "completed");
     }
-    let worker = tree.agent(DEFAULT_AGENT).await;
-    assert_eq!((worker.health, worker.starts.since, tree.second()), (Health::Alive, since, 30));
+    let worker = tree.agent_status(DEFAULT_AGENT).await;
+    assert_eq!(
+        (worker.health, worker.starts.since, tree.elapsed_seconds()),
+        (Health::Alive, since, 30)
+    );
     tree.end().await;
 }
 
@@ -179,7 +182,7 @@ async fn a_new_definition_lifts_the_quarantine() {
 /// Whoever comes while agents come and go has one end, or a refusal that is true.
 #[tokio::test(start_paused = true)]
 async fn requests_during_reconfiguration_end_once_or_are_refused() {
-    let tree = TestTree::of([worker_with_slots(4), spec("guest")]).await;
+    let tree = TestTree::with_agents([worker_with_slots(4), agent_spec("guest")]).await;
     let (mut ends, mut refused) = (Vec::new(), Vec::new());
     for round in 0..50_u64 {
         let text = format!("text {round}");
@@ -190,7 +193,7 @@ async fn requests_during_reconfiguration_end_once_or_are_refused() {
             match round % 4 {
                 0 => tree.register(worker_with_slots(1 + u32::try_from(round).unwrap() % 5)).await,
                 1 => drop(tree.unregister("guest")),
-                _ => tree.register(spec("guest")).await,
+                _ => tree.register(agent_spec("guest")).await,
             }
         };
         match tokio::join!(submission, reconfiguration).0 {

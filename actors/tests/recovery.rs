@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State, StateChange};
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Fence, Outcome, StateChange};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{ClaimCommand, ClaimResult, Ledger, Settlement, WriteBatch};
-use algonius_actors::testing::{DEFAULT_AGENT, GatedCall, ScriptedAttempt, TestTree, spec};
+use algonius_actors::testing::{
+    DEFAULT_AGENT, LedgerCallKind, ScriptedAttempt, TestTree, agent_spec,
+};
 
 /// One runs and two wait; then, at second 5, the service is killed.
 async fn killed_with_one_running_and_two_queued() -> (TestTree, Vec<ExecutionId>) {
@@ -26,7 +28,7 @@ async fn killed_with_one_running_and_two_queued() -> (TestTree, Vec<ExecutionId>
 async fn outcomes(tree: &TestTree, ids: &[ExecutionId]) -> Vec<String> {
     let mut ends = Vec::new();
     for id in ids {
-        ends.push(format!("{} at {}", tree.wait(*id).await, tree.second()));
+        ends.push(format!("{} at {}", tree.wait(*id).await, tree.elapsed_seconds()));
     }
     ends
 }
@@ -109,15 +111,17 @@ async fn a_redacted_input_is_not_run_again() {
 #[tokio::test(start_paused = true)]
 async fn executions_of_a_removed_agent_are_settled() {
     let (mut tree, ids) = killed_with_one_running_and_two_queued().await;
-    tree.restart_with(|specs| *specs = vec![spec("another")]).await;
+    tree.restart_with(|specs| *specs = vec![agent_spec("another")]).await;
     assert_eq!(outcomes(&tree, &ids).await, ["failed: interrupted at 5"; 3]);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_queue_timeout_counts_over_restarts() {
-    let mut tree =
-        TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(60)).await;
+    let mut tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.capacity.queue_timeout = Duration::from_secs(60);
+    })
+    .await;
     for text in ["a", "b"] {
         tree.script(text, [ScriptedAttempt::ok(200)]);
     }
@@ -136,8 +140,10 @@ async fn the_queue_timeout_counts_over_restarts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_timeout_counts_the_time_the_service_was_down() {
-    let mut tree =
-        TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(60)).await;
+    let mut tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.capacity.queue_timeout = Duration::from_secs(60);
+    })
+    .await;
     tree.script("a", [ScriptedAttempt::ok(200)]);
     tree.submit("a").await.unwrap();
     let early = tree.submit("b").await.unwrap();
@@ -156,8 +162,10 @@ async fn a_queue_timeout_counts_the_time_the_service_was_down() {
 /// Taken up again behind a long run, it has 40 of its 60 seconds left.
 #[tokio::test(start_paused = true)]
 async fn a_requeued_request_keeps_its_remaining_queue_timeout() {
-    let mut tree =
-        TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(60)).await;
+    let mut tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.capacity.queue_timeout = Duration::from_secs(60);
+    })
+    .await;
     for text in ["a", "b"] {
         tree.script(text, [ScriptedAttempt::ok(200)]);
     }
@@ -197,7 +205,7 @@ async fn a_message_sent_again_after_a_restart_joins() {
 #[tokio::test(start_paused = true)]
 async fn work_that_was_being_claimed_runs_after_a_restart() {
     let mut tree = TestTree::new().await;
-    tree.faults.delay_next(GatedCall::Claim, [10]);
+    tree.faults.delay_next(LedgerCallKind::Claim, [10]);
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(5).await;
     tree.restart().await;
@@ -207,7 +215,7 @@ async fn work_that_was_being_claimed_runs_after_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_resumes_more_than_the_queue_holds() {
-    let mut tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 2).await;
+    let mut tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 2).await;
     for text in ["a", "b", "c"] {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         tree.submit(text).await.unwrap();
@@ -234,13 +242,13 @@ async fn an_occupied_slot_is_claimed_again_until_it_is_free() {
     let state_change = |from, to| {
         StateChange::new((from, to), AttemptId::FIRST, tree.clock.now(), "elsewhere".to_owned())
     };
-    let (id, agent) = (ids[2], spec(DEFAULT_AGENT).id);
-    let (fence, limit, workspace) = (Fence::default(), None, None);
-    let start_change = state_change(State::Idle, State::Starting);
+    let (id, agent) = (ids[2], agent_spec(DEFAULT_AGENT).id);
+    let (fence, max_running, workspace) = (Fence::default(), None, None);
+    let start_change = state_change(ExecutionState::Idle, ExecutionState::Starting);
     let command = ClaimCommand {
         id,
         agent,
-        limit,
+        max_running,
         workspace,
         runs_in_order: false,
         fence,
@@ -255,7 +263,10 @@ async fn an_occupied_slot_is_claimed_again_until_it_is_free() {
         outcome: Outcome::Cancelled,
         failure: None,
         exit_code: None,
-        batch: WriteBatch::from_transitions([state_change(State::Starting, State::Cancelled)]),
+        batch: WriteBatch::from_transitions([state_change(
+            ExecutionState::Starting,
+            ExecutionState::Cancelled,
+        )]),
         keeps_input: false,
         at: tree.clock.now(),
     };

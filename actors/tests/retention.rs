@@ -44,14 +44,14 @@ async fn remaining_executions(tree: &TestTree) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn retention_removes_old_executions_and_keeps_running_ones() {
-    let long = Duration::from_secs(200_000);
-    let tree = TestTree::tuned(|worker| worker.limits.deadlines.run = long).await;
+    let run_deadline = Duration::from_secs(200_000);
+    let tree = TestTree::with_tuned_agent(|worker| worker.limits.timeouts.run = run_deadline).await;
     tree.script("long", [ScriptedAttempt::ok(100_000)]);
     for text in ["a", "b"] {
         let id = tree.submit(text).await.unwrap();
         tree.wait(id).await;
     }
-    let long = tree.submit("long").await.unwrap();
+    let running_id = tree.submit("long").await.unwrap();
     let max_age = Some(60 * MINUTE);
     let limits =
         RetentionLimits { max_age, max_executions: None, max_bytes: None, min_age: MINUTE };
@@ -61,7 +61,7 @@ async fn retention_removes_old_executions_and_keeps_running_ones() {
     tree.advance_to(4000).await;
     let pass = last_pass(&actor).await.unwrap();
     let after = remaining_executions(&tree).await;
-    let is_retained = tree.ledger.execution(long).await.unwrap().is_some();
+    let is_retained = tree.ledger.execution(running_id).await.unwrap().is_some();
     actor.stop_and_wait(None, None).await.unwrap();
     // Retention bounds ended executions and keeps running ones
     assert_eq!((before, after, is_retained, pass.by_age), (3, 1, true, true));

@@ -7,13 +7,13 @@ use algonius_actors::model::schedule::occurrence::OccurrenceStatus;
 use algonius_actors::model::schedule::{
     ConfiguredSchedule, MissedPolicy, ScheduleSpec, ScheduleState,
 };
-use algonius_actors::testing::{GatedCall, ScriptedAttempt, TestTree, cron_schedule};
+use algonius_actors::testing::{LedgerCallKind, ScriptedAttempt, TestTree, cron_schedule};
 
 /// A tree in which whoever asks has a token, and one schedule.
 async fn tree_with_schedule(spec: ScheduleSpec) -> TestTree {
     let tree = TestTree::new().await;
     tree.add_caller_token().await;
-    assert!(tree.schedule(spec).await.is_ok());
+    assert!(tree.create_schedule(spec).await.is_ok());
     tree
 }
 
@@ -28,8 +28,8 @@ async fn each_occurrence_is_requested_once_with_its_outcome() {
         ["08:01 fired completed", "08:02 fired completed"]
     );
     assert_eq!(tree.driver.probe().starts, ["tick#1@60", "tick#1@120"]);
-    for occurrence in tree.schedule_store.all().await {
-        let deviation = occurrence.deviation().unwrap().num_milliseconds();
+    for occurrence in tree.schedule_store.all_occurrences().await {
+        let deviation = occurrence.delay().unwrap().num_milliseconds();
         assert!((0..50).contains(&deviation), "{deviation}");
     }
     let view = tree
@@ -51,9 +51,9 @@ async fn missed_times_of_a_downtime_are_made_up_for_once() {
     tree.advance_to(90 + 300).await;
     tree.start().await;
     tree.advance_to(430).await;
-    let times = tree.occurrence_lines("tick").await;
+    let lines = tree.occurrence_lines("tick").await;
     assert_eq!(
-        times,
+        lines,
         [
             "08:01 fired completed",
             "08:02 coalesced x4",
@@ -67,10 +67,10 @@ async fn missed_times_of_a_downtime_are_made_up_for_once() {
 #[tokio::test(start_paused = true)]
 async fn a_crash_during_a_request_repeats_no_occurrence() {
     for (call, seconds) in [
-        (GatedCall::Schedule, 2),
-        (GatedCall::Accept, 2),
-        (GatedCall::Read, 2),
-        (GatedCall::Settle, 2),
+        (LedgerCallKind::Schedule, 2),
+        (LedgerCallKind::Accept, 2),
+        (LedgerCallKind::Read, 2),
+        (LedgerCallKind::Settle, 2),
     ] {
         for kill_second in [59, 60, 61, 62, 63, 64, 65, 66, 67] {
             let mut tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
@@ -81,8 +81,8 @@ async fn a_crash_during_a_request_repeats_no_occurrence() {
             tree.faults.clear_faults();
             tree.start().await;
             tree.advance_to(80).await;
-            let times = tree.occurrence_lines("tick").await;
-            let [time] = times.as_slice() else { panic!("{call:?} at {kill_second}: {times:?}") };
+            let lines = tree.occurrence_lines("tick").await;
+            let [time] = lines.as_slice() else { panic!("{call:?} at {kill_second}: {lines:?}") };
             // An attempt that the kill interrupted is known as such; it is not asked for again.
             assert!(time.starts_with("08:01 fired"), "{call:?} at {kill_second}: {time}");
             let started = tree.driver.probe().starts.len();
@@ -102,7 +102,7 @@ async fn a_temporary_ledger_failure_loses_no_occurrence() {
     let tree = tree_with_schedule(cron_schedule("tick", "2 8 * * *")).await;
     tree.script("tick", [ScriptedAttempt::ok(1)]);
     tree.advance_to(110).await;
-    for call in [GatedCall::Schedule, GatedCall::Accept, GatedCall::Read] {
+    for call in [LedgerCallKind::Schedule, LedgerCallKind::Accept, LedgerCallKind::Read] {
         tree.faults.fail(call, 3);
     }
     tree.advance_to(200).await;
@@ -114,10 +114,12 @@ async fn a_temporary_ledger_failure_loses_no_occurrence() {
 #[tokio::test(start_paused = true)]
 async fn a_busy_agent_is_tried_again_until_the_window_ends() {
     for (window, expected) in [(600, "08:01 fired completed"), (45, "08:01 refused")] {
-        let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 0).await;
+        let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 0).await;
         tree.add_caller_token().await;
         let missed = MissedPolicy::Once { window: Duration::from_secs(window) };
-        tree.schedule(ScheduleSpec { missed, ..cron_schedule("tick", "1 8 * * *") }).await.unwrap();
+        tree.create_schedule(ScheduleSpec { missed, ..cron_schedule("tick", "1 8 * * *") })
+            .await
+            .unwrap();
         tree.script("other", [ScriptedAttempt::ok(200)]);
         tree.submit("other").await.unwrap();
         tree.advance_to(300).await;
@@ -168,13 +170,13 @@ async fn a_schedule_can_be_paused_changed_triggered_and_removed() {
 #[tokio::test(start_paused = true)]
 async fn schedule_names_are_unique_and_the_configuration_wins() {
     let mut tree = TestTree::new().await;
-    tree.configure([cron_schedule("fixed", "* * * * *")]).await;
+    tree.configure_schedules([cron_schedule("fixed", "* * * * *")]).await;
     tree.restart().await;
     let (api, caller) = (tree.api().clone(), tree.caller());
     let fixed = cron_schedule("fixed", "0 0 * * *");
-    assert_eq!(tree.schedule(fixed.clone()).await, Err(Code::ScheduleExists));
+    assert_eq!(tree.create_schedule(fixed.clone()).await, Err(Code::ScheduleExists));
     let named = ScheduleSpec { name: "fixed".to_owned(), ..cron_schedule("other", "0 0 * * *") };
-    assert_eq!(tree.schedule(named).await, Err(Code::ScheduleExists));
+    assert_eq!(tree.create_schedule(named).await, Err(Code::ScheduleExists));
     let changed = api.schedules.put_schedule(&caller, fixed.clone(), false).await;
     assert_eq!(changed.unwrap_err().code, Code::ScheduleFixed);
     assert_eq!(
@@ -205,16 +207,17 @@ async fn a_clock_change_neither_loses_nor_repeats_an_occurrence() {
         tree.clock.jump(seconds);
         tree.advance_to(90 + 200).await;
         let started = tree.driver.probe().starts;
-        let texts: Vec<_> = started.iter().map(|it| it.split('@').nth(1).unwrap()).collect();
+        let start_seconds: Vec<_> =
+            started.iter().map(|it| it.split('@').nth(1).unwrap()).collect();
         // One before, at most one made up for, then one each minute.
         // A clock change of hours or of a year neither loses nor repeats an occurrence of a
         // schedule
-        assert!((4..=5).contains(&texts.len()), "{seconds}: {started:?}");
-        let all = tree.schedule_store.all().await;
+        assert!((4..=5).contains(&start_seconds.len()), "{seconds}: {started:?}");
+        let all = tree.schedule_store.all_occurrences().await;
         let fired = all.iter().filter(|it| it.execution.is_some()).count();
         assert_eq!(
             fired,
-            texts.len(),
+            start_seconds.len(),
             "{seconds} {started:?} {:?}",
             tree.occurrence_lines("tick").await
         );
@@ -232,24 +235,24 @@ async fn a_restarted_scheduler_continues() {
         tree.advance_to(minute * 60 + 30).await;
     }
     tree.advance_to(700).await;
-    let times = tree.occurrence_lines("tick").await;
+    let lines = tree.occurrence_lines("tick").await;
     assert!(
-        times.iter().all(|time| time.contains("fired completed") || time.contains("coalesced"))
+        lines.iter().all(|time| time.contains("fired completed") || time.contains("coalesced"))
     );
     let status = tree.status().await.scheduler.unwrap();
     assert!(status.actor.restarts > 0, "{status:?}");
     assert_eq!((status.schedules, status.active), (1, 1));
     let started = tree.driver.probe().starts.len();
-    let fired = times.iter().filter(|time| time.contains("fired")).count();
+    let fired = lines.iter().filter(|time| time.contains("fired")).count();
     // A failed scheduler restarts and continues where it stopped
-    assert_eq!(started, fired, "{times:?}");
+    assert_eq!(started, fired, "{lines:?}");
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_scheduler_keeps_the_latest_configuration() {
     let mut tree = TestTree::new().await;
-    tree.configure([cron_schedule("old", "* * * * *")]).await;
+    tree.configure_schedules([cron_schedule("old", "* * * * *")]).await;
     tree.restart().await;
     let owner = tree.caller().name;
     let spec = cron_schedule("new", "* * * * *");
@@ -268,10 +271,10 @@ async fn a_restarted_scheduler_keeps_the_latest_configuration() {
 #[tokio::test(start_paused = true)]
 async fn a_schedule_of_an_unauthorized_owner_is_refused() {
     let tree = TestTree::new().await;
-    tree.schedule(cron_schedule("tick", "* * * * *")).await.unwrap();
+    tree.create_schedule(cron_schedule("tick", "* * * * *")).await.unwrap();
     tree.advance_to(70).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:01 refused"]);
-    let reason = tree.schedule_store.all().await[0].reason.clone().unwrap();
+    let reason = tree.schedule_store.all_occurrences().await[0].reason.clone().unwrap();
     assert!(reason.starts_with("forbidden: "), "{reason}");
     tree.end().await;
 }
@@ -291,8 +294,12 @@ async fn run_due_together(tree: &TestTree, owner: &str) -> (u32, u32, Vec<Occurr
     tree.advance_to(59).await;
     tree.faults.clear_faults();
     tree.advance_to(70).await;
-    let statuses = tree.schedule_store.all().await.iter().map(|it| it.status).collect();
-    (tree.faults.calls(GatedCall::Schedule), tree.faults.calls(GatedCall::Read), statuses)
+    let statuses = tree.schedule_store.all_occurrences().await.iter().map(|it| it.status).collect();
+    (
+        tree.faults.call_count(LedgerCallKind::Schedule),
+        tree.faults.call_count(LedgerCallKind::Read),
+        statuses,
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -308,7 +315,7 @@ async fn unauthorized_occurrences_are_refused_in_one_write() {
 
 #[tokio::test(start_paused = true)]
 async fn occurrences_due_together_are_written_in_batches() {
-    let tree = TestTree::tuned(|spec| spec.limits.capacity.max_waiting = 100).await;
+    let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 100).await;
     tree.add_caller_token().await;
     let (written, _, statuses) = run_due_together(&tree, &tree.caller().name).await;
     assert_eq!(statuses, vec![OccurrenceStatus::Fired; 60]);
@@ -332,21 +339,21 @@ async fn occurrences_due_within_20_ms_are_decided_together() {
     tree.advance_to(59).await;
     tree.faults.clear_faults();
     tree.advance_to(70).await;
-    let all = tree.schedule_store.all().await;
-    let late = all.iter().map(|it| (it.decided_at - it.due).num_milliseconds());
-    let (first, last) = (late.clone().min(), late.max());
+    let all = tree.schedule_store.all_occurrences().await;
+    let delays_ms = all.iter().map(|it| (it.decided_at - it.due).num_milliseconds());
+    let (first, last) = (delays_ms.clone().min(), delays_ms.max());
     assert!(first >= Some(0) && last <= Some(20), "{first:?} to {last:?} ms late");
-    let written = tree.faults.calls(GatedCall::Schedule);
+    let written = tree.faults.call_count(LedgerCallKind::Schedule);
     assert!((5..=11).contains(&written), "written {written} times for {} of them", all.len());
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_during_a_refusal_repeats_no_occurrence() {
-    for call in [GatedCall::Schedule, GatedCall::Read] {
+    for call in [LedgerCallKind::Schedule, LedgerCallKind::Read] {
         for kill_second in [59, 60, 61, 62, 63, 64] {
             let mut tree = TestTree::new().await;
-            tree.schedule(cron_schedule("tick", "* * * * *")).await.unwrap();
+            tree.create_schedule(cron_schedule("tick", "* * * * *")).await.unwrap();
             tree.faults.delay_all(call, 2);
             tree.advance_to(kill_second).await;
             tree.kill().await;
@@ -369,13 +376,13 @@ async fn a_success_resets_the_failure_streak() {
     tree.script("tick", [ScriptedAttempt::fail(1, Code::Exit)]);
     tree.advance_to(190).await;
     let id = cron_schedule("tick", "* * * * *").id;
-    assert_eq!(tree.api().schedules.schedule(&tree.caller(), &id).await.unwrap().streak, 3);
+    assert_eq!(tree.api().schedules.schedule(&tree.caller(), &id).await.unwrap().failure_streak, 3);
     let alerts = tree.status().await.alerts;
     let alert = (alerts[0].cause.as_str(), alerts[0].subject.as_str(), alerts[0].value);
     assert_eq!(alert, ("schedule-failing", "tick", 3));
     tree.script("tick", [ScriptedAttempt::ok(1)]);
     tree.advance_to(250).await;
-    assert_eq!(tree.api().schedules.schedule(&tree.caller(), &id).await.unwrap().streak, 0);
+    assert_eq!(tree.api().schedules.schedule(&tree.caller(), &id).await.unwrap().failure_streak, 0);
     assert_eq!(tree.status().await.alerts, []);
     let statistics = tree.api().schedules.statistics(&tree.caller(), &id).await.unwrap();
     assert_eq!(

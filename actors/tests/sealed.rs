@@ -143,7 +143,7 @@ async fn cancelling_an_execution_erases_its_sealed_input() {
     tree.end().await;
 }
 
-fn hourly() -> ScheduleSpec {
+fn hourly_schedule() -> ScheduleSpec {
     ScheduleSpec { input: SECRET_INPUT.to_owned(), ..cron_schedule("report", "0 * * * *") }
 }
 
@@ -159,7 +159,7 @@ async fn create_secret_schedule(tree: &TestTree) {
             ScriptedAttempt::ok(1),
         ],
     );
-    let view = tree.schedule(hourly()).await.unwrap();
+    let view = tree.create_schedule(hourly_schedule()).await.unwrap();
     assert!(view.redacted && !view.schedule.spec.input.contains("Hunter"), "{view:?}");
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
     assert!(stored.is_locked() && !stored.spec.input.contains("Hunter"), "{stored:?}");
@@ -187,7 +187,7 @@ async fn a_schedule_updated_with_its_shown_text_keeps_its_input() {
     create_secret_schedule(&tree).await;
     let (api, caller) = (tree.api().clone(), tree.caller());
     let mut redacted_spec =
-        api.schedules.schedule(&caller, &hourly().id).await.unwrap().schedule.spec;
+        api.schedules.schedule(&caller, &hourly_schedule().id).await.unwrap().schedule.spec;
     redacted_spec.name = "another name".to_owned();
     api.schedules.put_schedule(&caller, redacted_spec, false).await.unwrap();
     tree.advance_to(3700).await;
@@ -205,18 +205,18 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
     let status = tree.status().await.scheduler.unwrap();
     assert_eq!((status.schedules, status.locked), (1, 1));
     tree.advance_to(3700).await;
-    let occurrences = tree.schedule_store.all().await;
+    let occurrences = tree.schedule_store.all_occurrences().await;
     let reason = occurrences[0].reason.clone().unwrap();
     assert!(occurrences.len() == 1 && reason.starts_with("input-sealed: "), "{occurrences:?}");
     assert!(tree.driver.probe().starts.is_empty());
     // Paused and resumed, the schedule keeps its sealed texts; with a new input it runs.
     let (api, caller) = (tree.api().clone(), tree.caller());
     let before = tree.schedule_store.schedules().await.unwrap().remove(0).sealed;
-    api.schedules.pause_schedule(&caller, &hourly().id, true).await.unwrap();
-    let paused = api.schedules.pause_schedule(&caller, &hourly().id, false).await.unwrap();
+    api.schedules.pause_schedule(&caller, &hourly_schedule().id, true).await.unwrap();
+    let paused = api.schedules.pause_schedule(&caller, &hourly_schedule().id, false).await.unwrap();
     assert!(paused.redacted && paused.schedule.is_locked());
     assert_eq!(tree.schedule_store.schedules().await.unwrap().remove(0).sealed, before);
-    api.schedules.put_schedule(&caller, hourly(), false).await.unwrap();
+    api.schedules.put_schedule(&caller, hourly_schedule(), false).await.unwrap();
     tree.advance_to(7300).await;
     assert_eq!(tree.driver.probe().starts.len(), 1);
     assert_eq!(tree.status().await.scheduler.unwrap().locked, 0);
@@ -228,7 +228,7 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
 async fn a_configured_schedule_needs_no_key() {
     let mut tree = TestTree::new().await;
     tree.script(SECRET_INPUT, [ScriptedAttempt::ok(1), ScriptedAttempt::ok(1)]);
-    tree.configure([hourly()]).await;
+    tree.configure_schedules([hourly_schedule()]).await;
     tree.kill().await;
     tree.sealer.lose_key();
     tree.start().await;
@@ -249,7 +249,7 @@ async fn plain_text_schedules_of_earlier_releases_are_sealed() {
     create_secret_schedule(&tree).await;
     tree.kill().await;
     let mut unsealed = tree.schedule_store.schedules().await.unwrap().remove(0);
-    (unsealed.spec, unsealed.sealed) = (hourly(), SealedTexts::Unchecked);
+    (unsealed.spec, unsealed.sealed) = (hourly_schedule(), SealedTexts::Unchecked);
     tree.schedule_store.put(vec![unsealed]).await.unwrap();
     tree.start().await;
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::{Outcome, State};
+use algonius_actors::model::execution::{ExecutionState, Outcome};
 use algonius_actors::model::observation::status::Health;
-use algonius_actors::testing::{DEFAULT_AGENT, GatedCall, ScriptedAttempt, TestTree, spec};
+use algonius_actors::testing::{
+    DEFAULT_AGENT, LedgerCallKind, ScriptedAttempt, TestTree, agent_spec,
+};
 use chrono::{DateTime, Utc};
 
 /// The virtual second at a wall time.
@@ -15,15 +17,17 @@ fn second_of(at: DateTime<Utc>) -> i64 {
 
 #[tokio::test(start_paused = true)]
 async fn the_queue_is_shown_in_order_with_its_deadlines() {
-    let tree =
-        TestTree::tuned(|spec| spec.limits.capacity.queue_timeout = Duration::from_secs(60)).await;
+    let tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.capacity.queue_timeout = Duration::from_secs(60);
+    })
+    .await;
     tree.script("a", [ScriptedAttempt::ok(50)]);
     tree.submit("a").await.unwrap();
     tree.advance_to(10).await;
     let first = tree.submit("b").await.unwrap();
     tree.advance_to(20).await;
     let next = tree.submit("c").await.unwrap();
-    let queued = tree.agent(DEFAULT_AGENT).await.work.queued;
+    let queued = tree.agent_status(DEFAULT_AGENT).await.work.queued;
     let entries: Vec<_> = queued
         .iter()
         .map(|one| (one.id, one.position, second_of(one.since), second_of(one.deadline)))
@@ -46,7 +50,7 @@ async fn each_phase_is_shown_with_its_start_and_deadline() {
     let mut phases = Vec::new();
     for second in [5, 15] {
         tree.advance_to(second).await;
-        let execution = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
+        let execution = tree.agent_status(DEFAULT_AGENT).await.work.running.remove(0);
         let attempt = execution.attempt_id.map(|attempt_id| attempt_id.attempt);
         phases.push((
             execution.state,
@@ -58,7 +62,7 @@ async fn each_phase_is_shown_with_its_start_and_deadline() {
     tree.advance_to(30).await;
     // Past the second at which the act ends; virtual time, nothing waits.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let execution = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
+    let execution = tree.agent_status(DEFAULT_AGENT).await.work.running.remove(0);
     let attempt = execution.attempt_id.map(|attempt_id| attempt_id.attempt);
     phases.push((
         execution.state,
@@ -69,9 +73,9 @@ async fn each_phase_is_shown_with_its_start_and_deadline() {
     assert_eq!(
         phases,
         [
-            (Some(State::Starting), Some(0), Some(30), Some(1)),
-            (Some(State::Running), Some(10), Some(310), Some(1)),
-            (Some(State::Failed), Some(30), Some(31), Some(1)),
+            (Some(ExecutionState::Starting), Some(0), Some(30), Some(1)),
+            (Some(ExecutionState::Running), Some(10), Some(310), Some(1)),
+            (Some(ExecutionState::Failed), Some(30), Some(31), Some(1)),
         ]
     );
     tree.end().await;
@@ -84,8 +88,8 @@ async fn an_obsolete_deadline_is_not_shown() {
     tree.script("a", [ScriptedAttempt::fail(2, Code::TransientFailure).with_cleanup_time(20)]);
     tree.submit("a").await.unwrap();
     tree.advance_to(5).await;
-    let execution = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
-    assert_eq!((execution.state, execution.deadline), (Some(State::Failed), None));
+    let execution = tree.agent_status(DEFAULT_AGENT).await.work.running.remove(0);
+    assert_eq!((execution.state, execution.deadline), (Some(ExecutionState::Failed), None));
     tree.end().await;
 }
 
@@ -96,17 +100,17 @@ async fn the_last_outcome_is_shown() {
     let id = tree.submit("a").await.unwrap();
     tree.wait(id).await;
     tree.advance_to(20).await;
-    let last = tree.agent(DEFAULT_AGENT).await.work.last_execution.unwrap();
+    let last = tree.agent_status(DEFAULT_AGENT).await.work.last_execution.unwrap();
     assert_eq!((last.id, last.outcome, second_of(last.at)), (id, Outcome::Failed, 7));
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn agents_are_listed_by_id_with_their_capacity() {
-    let mut third = spec("three");
+    let mut third = agent_spec("three");
     third.enabled = false;
     third.limits.capacity.max_running = None;
-    let tree = TestTree::of([spec("two"), third, spec("one")]).await;
+    let tree = TestTree::with_agents([agent_spec("two"), third, agent_spec("one")]).await;
     let status = tree.status().await;
     let listed: Vec<_> = status
         .agents
@@ -128,11 +132,11 @@ async fn agents_are_listed_by_id_with_their_capacity() {
 #[tokio::test(start_paused = true)]
 async fn an_actor_that_does_not_answer_is_shown_as_unresponsive() {
     let tree = TestTree::new().await;
-    tree.faults.delay_next(GatedCall::List, [20]);
+    tree.faults.delay_next(LedgerCallKind::List, [20]);
     tree.crash_agent(DEFAULT_AGENT).await;
     tree.advance_to(5).await;
     let status = tree.status().await;
-    let observed = (status.root.health, status.gateway.health, tree.second());
+    let observed = (status.root.health, status.gateway.health, tree.elapsed_seconds());
     assert_eq!(observed, (Health::Silent, Health::Alive, 5));
     tree.end().await;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algonius_actors::api::{Subscription, SubscriptionItem};
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree, spec};
+use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree, agent_spec};
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
@@ -21,15 +21,15 @@ async fn a_follower_of_the_ledger_sees_the_end_without_delay() {
         }
     };
     assert_eq!(started.elapsed(), Duration::from_secs(10));
-    assert_eq!(tree.end_of(record.id).await, "completed");
+    assert_eq!(tree.describe_end(record.id).await, "completed");
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn new_requests_in_a_long_queue_know_their_position() {
-    let mut worker = spec(DEFAULT_AGENT);
+    let mut worker = agent_spec(DEFAULT_AGENT);
     worker.limits.capacity.max_waiting = 300;
-    let tree = TestTree::of([worker]).await;
+    let tree = TestTree::with_agents([worker]).await;
     let mut ids = Vec::new();
     for number in 0..200 {
         let text = format!("text {number}");
@@ -44,5 +44,5 @@ async fn new_requests_in_a_long_queue_know_their_position() {
 
 async fn position(tree: &TestTree, id: ExecutionId) -> Option<usize> {
     let record = tree.record(id).await?;
-    tree.api().reader.queued(&record).await.map(|queued| queued.position)
+    tree.api().reader.queue_position(&record).await.map(|queued| queued.position)
 }

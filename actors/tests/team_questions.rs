@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::agent::team::{TeamPlan, TeamStep};
-use algonius_actors::model::agent::{AgentSpec, WorkerFacts};
+use algonius_actors::model::agent::{AgentSpec, WorkerSpec};
 use algonius_actors::model::execution::record::PublicState;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{AnswerValue, InteractionFilter, InteractionId};
-use algonius_actors::ports::interactions::Interactions;
-use algonius_actors::testing::{ScriptedAttempt, TestTree, answer_question, spec};
+use algonius_actors::ports::interaction_store::InteractionStore;
+use algonius_actors::testing::{ScriptedAttempt, TestTree, agent_spec, answer_question};
 
 const TEAM: &str = "crew";
 /// Time of a run.
@@ -18,11 +18,11 @@ const RUN_SECONDS: u64 = 25;
 
 /// Returns a team of two members. The first one opens a question when it starts, and works for two seconds.
 async fn questioning_team() -> TestTree {
-    let step = |member: &str| TeamStep { id: member.to_owned(), agent: spec(member).id };
+    let step = |member: &str| TeamStep { id: member.to_owned(), agent: agent_spec(member).id };
     let plan = TeamPlan { steps: ["one", "two"].map(step).into() };
-    let mut team = AgentSpec { worker: WorkerFacts::Team(Arc::new(plan)), ..spec(TEAM) };
-    team.limits.deadlines.run = Duration::from_secs(RUN_SECONDS);
-    let tree = TestTree::of([spec("one"), spec("two"), team]).await;
+    let mut team = AgentSpec { worker: WorkerSpec::Team(Arc::new(plan)), ..agent_spec(TEAM) };
+    team.limits.timeouts.run = Duration::from_secs(RUN_SECONDS);
+    let tree = TestTree::with_agents([agent_spec("one"), agent_spec("two"), team]).await;
     tree.script("a", [ScriptedAttempt::ok(2).with_question("0", "touch a").with_answer("b")]);
     tree
 }
@@ -69,7 +69,7 @@ async fn the_deadline_of_a_run_pauses_while_a_member_asks() {
     assert_eq!(tree.record(run).await.unwrap().outcome, None);
     answer_question(&tree, question, AnswerValue::Allow).await.unwrap();
     assert_eq!(tree.wait(run).await, "timeout: execution-timeout");
-    assert_eq!(tree.second(), 200 + RUN_SECONDS);
+    assert_eq!(tree.elapsed_seconds(), 200 + RUN_SECONDS);
     tree.end().await;
 }
 
@@ -96,8 +96,8 @@ async fn a_stop_cancels_a_run_whose_member_gets_no_answer() {
     wait_for_question(&tree, run).await;
     // Longer than the time of the run, which pauses.
     tree.stop(40).await;
-    assert_eq!(tree.end_of(run).await, "cancelled: execution-cancelled");
-    assert_eq!(tree.second(), 40);
+    assert_eq!(tree.describe_end(run).await, "cancelled: execution-cancelled");
+    assert_eq!(tree.elapsed_seconds(), 40);
     tree.start().await;
     tree.end().await;
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use algonius_actors::api::{Subscription, SubscriptionItem};
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::testing::{DEFAULT_AGENT, GatedCall, ScriptedAttempt, TestTree};
+use algonius_actors::testing::{DEFAULT_AGENT, LedgerCallKind, ScriptedAttempt, TestTree};
 use tokio::time::Instant;
 
 /// Longest time from the end of the work to the answer of a caller who waits.
@@ -31,7 +31,7 @@ fn expect_disk_failure(failure: &Failure) {
 async fn a_waiting_caller_learns_of_an_unrecorded_end() {
     let tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(40)]);
-    tree.faults.fail(GatedCall::Settle, u32::MAX);
+    tree.faults.fail(LedgerCallKind::Settle, u32::MAX);
     let started = Instant::now();
     expect_disk_failure(
         &tree.submit_and_wait_once(DEFAULT_AGENT, "message", "a").await.unwrap_err(),
@@ -49,7 +49,7 @@ async fn a_waiting_caller_learns_of_an_unrecorded_end() {
 #[tokio::test(start_paused = true)]
 async fn a_waiting_caller_receives_a_late_recorded_end() {
     let tree = TestTree::new().await;
-    tree.faults.fail(GatedCall::Settle, 5);
+    tree.faults.fail(LedgerCallKind::Settle, 5);
     let id = tree.submit("a").await.unwrap();
     let (answer, elapsed) = wait_for_end(&tree, id).await;
     assert_eq!((answer, elapsed.as_secs()), (Ok(()), 5));
@@ -62,25 +62,25 @@ async fn a_waiting_caller_is_answered_during_a_drain() {
     tree.script("a", [ScriptedAttempt::ok(5)]);
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(1).await;
-    tree.faults.fail(GatedCall::Settle, u32::MAX);
+    tree.faults.fail(LedgerCallKind::Settle, u32::MAX);
     let stopping = tokio::spawn(tree.stop_future(300));
     let (answer, elapsed) = wait_for_end(&tree, id).await;
     expect_disk_failure(&answer.unwrap_err());
     assert!(elapsed < MAX_ANSWER_DELAY, "{elapsed:?}");
     tree.faults.clear_faults();
     stopping.await.unwrap();
-    assert_eq!(tree.end_of(id).await, "completed");
+    assert_eq!(tree.describe_end(id).await, "completed");
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_caller_learns_of_an_unrecorded_question() {
     let tree = TestTree::new().await;
-    tree.script("a", [ScriptedAttempt::ask(5)]);
+    tree.script("a", [ScriptedAttempt::requesting_input(5)]);
     let caller = tokio::spawn(tree.submit_and_wait_once(DEFAULT_AGENT, "message", "a"));
     tree.advance_to(1).await;
     let started = Instant::now();
-    for call in [GatedCall::Record, GatedCall::Append] {
+    for call in [LedgerCallKind::Record, LedgerCallKind::Append] {
         tree.faults.fail(call, u32::MAX);
     }
     let answer = tokio::time::timeout(Duration::from_secs(600), caller).await;
@@ -91,14 +91,14 @@ async fn a_waiting_caller_learns_of_an_unrecorded_question() {
     tree.faults.clear_faults();
     tree.advance_to(60).await;
     let (id, joined) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
-    assert_eq!((joined, tree.record(id).await.unwrap().state), (true, State::Waiting));
+    assert_eq!((joined, tree.record(id).await.unwrap().state), (true, ExecutionState::Waiting));
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_follower_learns_of_an_unrecorded_end() {
     let tree = TestTree::new().await;
-    tree.faults.fail(GatedCall::Settle, u32::MAX);
+    tree.faults.fail(LedgerCallKind::Settle, u32::MAX);
     let id = tree.submit("a").await.unwrap();
     let record = tree.record(id).await.unwrap();
     let (started, mut subscription) =
@@ -126,11 +126,11 @@ async fn a_follower_learns_of_an_unrecorded_end() {
 #[tokio::test(start_paused = true)]
 async fn a_request_recorded_too_late_is_refused_and_found_later() {
     let tree = TestTree::new().await;
-    tree.faults.delay_next(GatedCall::Accept, [15]);
+    tree.faults.delay_next(LedgerCallKind::Accept, [15]);
     let late = tree.submit_as(DEFAULT_AGENT, "message", "a").await;
     // A request that is not recorded within ten seconds is refused as late, and the same
     // message finds it later
-    assert_eq!((late, tree.second()), (Err(Code::AcceptTimeout), 10));
+    assert_eq!((late, tree.elapsed_seconds()), (Err(Code::AcceptTimeout), 10));
     tree.advance_to(20).await;
     let (id, joined) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
     assert_eq!((joined, tree.wait(id).await.as_str()), (true, "completed"));

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
-use algonius_actors::testing::{ScriptedAttempt, TestTree, spec};
+use algonius_actors::testing::{ScriptedAttempt, TestTree, agent_spec};
 
 fn read_write_agent(id: &str) -> AgentSpec {
-    AgentSpec { access: Access::ReadWrite, ..spec(id) }
+    AgentSpec { access: Access::ReadWrite, ..agent_spec(id) }
 }
 
 /// Agents that change things, each in its folder.
 async fn test_tree(agents: &[(&str, &str)]) -> TestTree {
-    let tree = TestTree::of(agents.iter().map(|(agent, _)| read_write_agent(agent))).await;
+    let tree = TestTree::with_agents(agents.iter().map(|(agent, _)| read_write_agent(agent))).await;
     for (agent, folder) in agents {
         tree.driver.set_workspace(agent, folder);
     }
@@ -55,7 +55,7 @@ async fn workspace_order_follows_the_arrival_of_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn read_only_agents_do_not_wait_for_a_workspace() {
-    let tree = TestTree::of([read_write_agent("writes"), spec("reads")]).await;
+    let tree = TestTree::with_agents([read_write_agent("writes"), agent_spec("reads")]).await;
     tree.driver.set_workspace("writes", "/srv/x");
     tree.driver.set_workspace("reads", "/srv/x");
     for (agent, text) in [("writes", "one"), ("reads", "two")] {
@@ -86,7 +86,7 @@ async fn the_workspace_is_resolved_when_the_turn_comes() {
 async fn cancelled_and_timed_out_waiters_leave_the_workspace_queue() {
     let mut specs = ["a", "b", "c", "d"].map(read_write_agent);
     specs[2].limits.capacity.queue_timeout = Duration::from_secs(7);
-    let tree = TestTree::of(specs).await;
+    let tree = TestTree::with_agents(specs).await;
     let mut ids = Vec::new();
     for (agent, text) in [("a", "one"), ("b", "two"), ("c", "three"), ("d", "four")] {
         tree.driver.set_workspace(agent, "/srv/x");
@@ -97,7 +97,7 @@ async fn cancelled_and_timed_out_waiters_leave_the_workspace_queue() {
     tree.cancel(ids[1]).await.unwrap();
     tree.advance_to(60).await;
     assert_eq!(tree.driver.probe().starts, ["one#1@0", "four#1@10"]);
-    let ends = [tree.end_of(ids[1]).await, tree.end_of(ids[2]).await];
+    let ends = [tree.describe_end(ids[1]).await, tree.describe_end(ids[2]).await];
     assert_eq!(ends, ["cancelled: execution-cancelled", "failed: queue-timeout"]);
     tree.end().await;
 }
@@ -107,7 +107,7 @@ async fn cancelled_and_timed_out_waiters_leave_the_workspace_queue() {
 async fn one_queue_timeout_covers_the_queue_and_the_workspace() {
     let mut specs = ["a", "b"].map(read_write_agent);
     specs[1].limits.capacity.queue_timeout = Duration::from_secs(25);
-    let tree = TestTree::of(specs).await;
+    let tree = TestTree::with_agents(specs).await;
     tree.driver.set_workspace("a", "/srv/x");
     tree.driver.set_workspace("b", "/srv/y");
     for (agent, text) in [("a", "long"), ("b", "first"), ("b", "second")] {
@@ -121,7 +121,7 @@ async fn one_queue_timeout_covers_the_queue_and_the_workspace() {
     tree.advance_to(19).await;
     tree.driver.set_workspace("b", "/srv/x");
     assert_eq!(tree.wait(late).await, "failed: queue-timeout");
-    assert_eq!(tree.second(), 26);
+    assert_eq!(tree.elapsed_seconds(), 26);
     tree.end().await;
 }
 
@@ -157,7 +157,7 @@ async fn workspaces_are_exclusive_after_a_restart() {
     assert_eq!(probe.max_alive_count, 1, "{:?}", probe.starts);
     let mut ends = Vec::new();
     for id in ids {
-        ends.push(tree.end_of(id).await);
+        ends.push(tree.describe_end(id).await);
     }
     assert_eq!(ends, ["failed: interrupted", "completed", "completed"]);
     tree.end().await;

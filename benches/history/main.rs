@@ -20,7 +20,7 @@ use tokio::runtime::Builder;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
 /// Queries: the newest fifty; those of one agent, of one outcome, and of one context.
-const PAGES: [(&str, &str); 4] = [
+const QUERIES: [(&str, &str); 4] = [
     ("newest 50", "limit=50"),
     ("newest 50 of an agent", "limit=50&agent=cat"),
     ("newest 50 that completed", "limit=50&outcome=completed"),
@@ -48,13 +48,13 @@ async fn measure() {
     let mut rounds = Rounds::default();
     for _ in 0..=Rounds::count() {
         for (count, service) in &services {
-            for (page, query) in PAGES {
+            for (page, query) in QUERIES {
                 rounds.add(&round_kind(page, *count), run_query(service, query).await);
             }
         }
     }
-    let mut report = BenchReport::of("history");
-    for (page, _) in PAGES {
+    let mut report = BenchReport::new("history");
+    for (page, _) in QUERIES {
         report_page(&mut report, &rounds, page, counts);
     }
     let point =

@@ -19,7 +19,7 @@ const SPARE_DESCRIPTORS: usize = 500;
 /// Size in bytes of each waiting request.
 const LARGE_REQUEST_BYTES: usize = 4_000_000;
 
-const SERVER: &str = "max_connections = 20000\nheader_timeout = 600\ndrain_timeout = 0\n\
+const SERVER_CONFIG: &str = "max_connections = 20000\nheader_timeout = 600\ndrain_timeout = 0\n\
     max_body_bytes = 8_000_000\n";
 
 /// Agent of the measured requests, and an agent that is busy during the whole bench.
@@ -33,9 +33,9 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
     let max_connections = descriptors.saturating_sub(SPARE_DESCRIPTORS).min(10_000);
     let steps = [max_connections / 100, max_connections / 10, max_connections];
     let queued_bytes = if is_quick() { 128 << 20 } else { 2_usize << 30 };
-    let baseline_service = Service::start(PROGRAM, SERVER, AGENTS).await;
-    let crowded_service = Service::start(PROGRAM, SERVER, AGENTS).await;
-    let loaded_service = Service::start(PROGRAM, SERVER, AGENTS).await;
+    let baseline_service = Service::start(PROGRAM, SERVER_CONFIG, AGENTS).await;
+    let crowded_service = Service::start(PROGRAM, SERVER_CONFIG, AGENTS).await;
+    let loaded_service = Service::start(PROGRAM, SERVER_CONFIG, AGENTS).await;
     queue_large_requests(&loaded_service, queued_bytes).await;
     let resident_bytes = loaded_service.pids().map(process_resident_bytes).iter().sum::<f64>();
     let (mut rounds, mut idle_clients, mut points) = (Rounds::default(), Vec::new(), Vec::new());

@@ -21,7 +21,7 @@ fn main() {
     let descriptors = process::raise_descriptor_limit();
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut report = BenchReport::of("idle");
+    let mut report = BenchReport::new("idle");
     runtime.block_on(async {
         idle_cost::measure(&mut report).await;
         agents::measure(&mut report).await;

@@ -10,7 +10,7 @@ use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
 use tokio::task::{LocalSet, spawn_local};
 
-use super::{PROGRAM, SERVER};
+use super::{PROGRAM, SERVER_CONFIG};
 
 /// Number of agents.
 const AGENT_COUNT: usize = 10;
@@ -21,7 +21,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     for number in 0..AGENT_COUNT {
         _ = writeln!(agents, "[agents.a{number}]\ncommand = \"sleep\"\nargs = [\"0.2\"]");
     }
-    let service = Service::start(PROGRAM, SERVER, &agents).await;
+    let service = Service::start(PROGRAM, SERVER_CONFIG, &agents).await;
     let (mut rounds, requests_per_agent) = (Rounds::default(), if is_quick() { 2 } else { 5 });
     for _ in 0..Rounds::count() {
         rounds.add("alone", run_agents(&service, 1, requests_per_agent).await);

@@ -1,7 +1,7 @@
 //! Burst of a thousand requests.
 
 use algonius_gauge::client::KeepAliveClient;
-use algonius_gauge::load::burst;
+use algonius_gauge::load::run_burst;
 use algonius_gauge::process::peak_resident_bytes;
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
@@ -9,7 +9,7 @@ use algonius_gauge::run::{RunTimes, median};
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
 
-use super::{MESSAGE_BYTES, PROGRAM, SERVER, cat_agent};
+use super::{MESSAGE_BYTES, PROGRAM, SERVER_CONFIG, cat_agent};
 
 /// Number of simultaneous requests, each on a connection of its own.
 const BURST_SIZE: usize = 1000;
@@ -17,14 +17,14 @@ const BURST_SIZE: usize = 1000;
 /// Measures row 6.
 pub(crate) async fn measure(report: &mut BenchReport) {
     let (limit, mut rounds, mut peaks, mut failed_count) =
-        (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default(), Vec::new(), 0);
+        (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::default(), Vec::new(), 0);
     for _ in 0..Rounds::count().min(3) {
         rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
         // A new service, so that its peak memory belongs to this burst.
-        let service = Service::start(PROGRAM, SERVER, &cat_agent(BURST_SIZE)).await;
+        let service = Service::start(PROGRAM, SERVER_CONFIG, &cat_agent(BURST_SIZE)).await;
         let load_request = service.json_rpc_load("cat", MESSAGE_BYTES);
         KeepAliveClient::connect(service.address).await.request(&(load_request.build)(1)).await;
-        let (run, failed) = burst(service.address, &load_request, BURST_SIZE).await;
+        let (run, failed) = run_burst(service.address, &load_request, BURST_SIZE).await;
         failed_count += failed;
         peaks.push(service.sum_over_processes(peak_resident_bytes) / 1e6);
         rounds.add("burst", run);

@@ -10,7 +10,7 @@ use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn_limit::SpawnLimit;
 
-use super::{PROGRAM, SERVER};
+use super::{PROGRAM, SERVER_CONFIG};
 
 /// Number of concurrent jobs.
 const MAX_CONCURRENT_JOBS: usize = 10;
@@ -26,12 +26,12 @@ pub(crate) async fn measure(report: &mut BenchReport) {
          queue_depth = 1000\n",
         JOB_DURATION.as_secs_f64()
     );
-    let service = Service::start(PROGRAM, SERVER, &agent).await;
+    let service = Service::start(PROGRAM, SERVER_CONFIG, &agent).await;
     let (load_request, mut rounds) = (service.json_rpc_load("job", 0), Rounds::default());
     for _ in 0..Rounds::count().min(3) {
         rounds.add(
             "bare",
-            SpawnLimit::of_sleep(JOB_DURATION).run(MAX_CONCURRENT_JOBS, Rounds::run_duration()),
+            SpawnLimit::for_sleep(JOB_DURATION).run(MAX_CONCURRENT_JOBS, Rounds::run_duration()),
         );
         rounds.add(
             "jobs",

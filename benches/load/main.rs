@@ -19,7 +19,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 const MESSAGE_BYTES: usize = 1024;
 
 /// Settings with enough connections, and a long enough queue.
-const SERVER: &str = "max_connections = 20000\ndrain_timeout = 0\n";
+const SERVER_CONFIG: &str = "max_connections = 20000\ndrain_timeout = 0\n";
 
 fn main() {
     if role::run_requested_role() {
@@ -28,7 +28,7 @@ fn main() {
     let descriptors = process::raise_descriptor_limit();
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut report = BenchReport::of("load");
+    let mut report = BenchReport::new("load");
     runtime.block_on(async {
         if role::is_selected("burst") {
             burst::measure(&mut report).await;

@@ -12,7 +12,7 @@ use algonius_gauge::run::{RunTimes, median};
 use algonius_gauge::service::Service;
 use tokio::time::{Instant, sleep};
 
-use super::{MESSAGE_BYTES, PROGRAM, SERVER, cat_agent};
+use super::{MESSAGE_BYTES, PROGRAM, SERVER_CONFIG, cat_agent};
 
 /// Number of waiting requests in the baseline.
 const BASELINE_WAITING: usize = 10;
@@ -122,7 +122,7 @@ fn round_kind(waiting: usize) -> String {
 
 /// Measures growing numbers of waiting requests at one service.
 async fn measure_round(steps: &[usize], results: &mut WaitingResults) {
-    let service = Service::start(PROGRAM, SERVER, &cat_agent(20_000)).await;
+    let service = Service::start(PROGRAM, SERVER_CONFIG, &cat_agent(20_000)).await;
     let load_request = service.json_rpc_load("cat", MESSAGE_BYTES);
     for &waiting in steps {
         while service.queue_length("cat", 10).await > 0 {} // Abandoned requests leave the queue first.

@@ -4,9 +4,9 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
-mod followed;
+mod followers;
 mod printed_times;
-mod readable;
+mod result_delay;
 mod session;
 mod sizes;
 mod streamed;
@@ -25,7 +25,7 @@ fn main() {
     let descriptors = process::raise_descriptor_limit();
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut report = BenchReport::of("output");
+    let mut report = BenchReport::new("output");
     runtime.block_on(async {
         if role::is_selected("sizes") {
             sizes::measure(&mut report).await;
@@ -37,10 +37,10 @@ fn main() {
             session::measure(&mut report).await;
         }
         if role::is_selected("readable") {
-            readable::measure(&mut report).await;
+            result_delay::measure(&mut report).await;
         }
         if role::is_selected("followed") {
-            followed::measure(descriptors, &mut report).await;
+            followers::measure(descriptors, &mut report).await;
         }
     });
     if role::is_complete_run() {

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use algonius_gauge::a2a_requests::{message_params, request_builder};
+use algonius_gauge::a2a_requests::{message_params_0_3, request_builder};
 use algonius_gauge::client::KeepAliveClient;
 use algonius_gauge::load::unique_number;
 use algonius_gauge::run::{RunTimes, nanoseconds};
@@ -18,8 +18,11 @@ const TIME_DIGITS: usize = 19;
 /// Follows so many runs of the agent `clock`, which prints `at` with the time of the day in nanoseconds. Returns the
 /// times until the follower had each of them.
 pub(crate) async fn measure_delays(service: &Service, runs: usize) -> RunTimes {
-    let build_request =
-        request_builder(&service.json_rpc_request("clock", "message/stream", &message_params(1)));
+    let build_request = request_builder(&service.json_rpc_request(
+        "clock",
+        "message/stream",
+        &message_params_0_3(1),
+    ));
     let mut client = KeepAliveClient::connect(service.address).await;
     let (mut delays, begin) = (Vec::new(), Instant::now());
     for _ in 0..runs {
@@ -29,7 +32,7 @@ pub(crate) async fn measure_delays(service: &Service, runs: usize) -> RunTimes {
         assert!(answer.is_ok_with("\"state\":\"completed\"") && stream_delays.len() >= TIME_COUNT);
         delays.extend(stream_delays.into_iter().take(TIME_COUNT)); // The last event repeats the text.
     }
-    RunTimes::of(delays, begin.elapsed())
+    RunTimes::new(delays, begin.elapsed())
 }
 
 /// Returns the time since each time in these bytes was printed, in nanoseconds.

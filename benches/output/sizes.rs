@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use algonius_gauge::a2a_requests::{
-    message_params, post_request, repeated_request, request_builder,
+    message_params_0_3, post_request, repeated_request, request_builder,
 };
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, StopCondition, run_load};
@@ -135,7 +135,8 @@ async fn start_service() -> Service {
 
 /// Returns the requests for the same output, to the service and to the bare server.
 fn request_pair(service: &Service, bytes: usize) -> (Rc<LoadRequest>, Rc<LoadRequest>) {
-    let call = service.json_rpc_request(&format!("o{bytes}"), "message/send", &message_params(1));
+    let call =
+        service.json_rpc_request(&format!("o{bytes}"), "message/send", &message_params_0_3(1));
     let file = service.home().join(bytes.to_string());
     let is_good =
         move |answer: &BenchResponse<'_>| answer.status == 200 && answer.body.len() > bytes;

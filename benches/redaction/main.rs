@@ -12,8 +12,8 @@ use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::RunTimes;
-use algonius_redact::{Pattern, Redaction};
-use algonius_redact::{RedactionStream, Redactor};
+use algonius_redact::{Pattern, RedactionConfig};
+use algonius_redact::{Redactor, StreamRedactor};
 use tokio::time::Instant;
 
 /// Bytes that a program writes at a time.
@@ -48,7 +48,7 @@ fn main() {
             let elapsed = begin.elapsed();
             rounds.add(
                 kind,
-                RunTimes::of(vec![u64::try_from(elapsed.as_nanos()).unwrap_or(0)], elapsed),
+                RunTimes::new(vec![u64::try_from(elapsed.as_nanos()).unwrap_or(0)], elapsed),
             );
         }
     }
@@ -56,7 +56,7 @@ fn main() {
 }
 
 fn report_speed(rounds: &Rounds, bytes: usize) {
-    let mut report = BenchReport::of("redaction");
+    let mut report = BenchReport::new("redaction");
     let speed =
         |kind: &str| bytes as f64 / 1e6 / (rounds.median_of(kind, |run| run.lasted as f64) / 1e9);
     let [copied, whole, streamed, values, ten_times] =
@@ -108,8 +108,10 @@ fn redactor((values, patterns): (usize, usize)) -> Arc<Redactor> {
         Pattern::new(&format!("p{number}"), &format!("(?:EMP|CUST)-{number:02}[0-9]{{6}}"), 4)
             .expect("a pattern")
     };
-    let configured =
-        Redaction { patterns: (0..patterns).map(pattern).collect(), ..Redaction::default() };
+    let configured = RedactionConfig {
+        patterns: (0..patterns).map(pattern).collect(),
+        ..RedactionConfig::default()
+    };
     Arc::new(Redactor::new((1..=values).map(value)).with_configuration(configured))
 }
 
@@ -122,7 +124,7 @@ fn redact_whole(redactor: &Arc<Redactor>, text: &str) -> usize {
 }
 
 fn redact_stream(redactor: &Arc<Redactor>, text: &str) -> usize {
-    let mut stream = RedactionStream::new(Arc::clone(redactor));
+    let mut stream = StreamRedactor::new(Arc::clone(redactor));
     let total_length: usize =
         text.as_bytes().chunks(PIECE_BYTES).map(|piece| stream.push(piece).len()).sum();
     total_length + stream.finish().len()

@@ -7,12 +7,12 @@ use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
 
-use super::{CAT, MESSAGE_BYTES, PROGRAM};
+use super::{AGENTS_CONFIG, MESSAGE_BYTES, PROGRAM};
 
 /// Measures row 21.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let service = Service::start(PROGRAM, "durability = \"power\"", CAT).await;
-    let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
+    let service = Service::start(PROGRAM, "durability = \"power\"", AGENTS_CONFIG).await;
+    let (limit, mut rounds) = (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::default());
     let (load_request, stop_condition) = (
         service.json_rpc_load("cat", MESSAGE_BYTES),
         StopCondition::Elapsed(Rounds::run_duration()),

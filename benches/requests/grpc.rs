@@ -62,7 +62,7 @@ impl GrpcCaller {
             });
         }
         tasks.await;
-        RunTimes::of(times.take(), begin.elapsed())
+        RunTimes::new(times.take(), begin.elapsed())
     }
 
     async fn send(&mut self) {

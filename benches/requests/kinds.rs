@@ -19,7 +19,8 @@ const SETTLE_TIME: Duration = Duration::from_secs(2);
 /// Number of requests in flight.
 const PARALLEL_REQUESTS: usize = 10;
 
-const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
+const CAT_CONFIG: &str =
+    "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
 
 /// A team, an interactive agent and a cognitive agent.
 const OTHER_KINDS: &str = r#"
@@ -44,10 +45,10 @@ tools = ["now"]
 /// Measures row 25. In each round both services start and run at the same time, and receive the requests in turn.
 pub(crate) async fn measure(report: &mut BenchReport) {
     let (mut rounds, mut memory_ratios) = (Rounds::default(), Vec::new());
-    let mixed_config = format!("{CAT}{OTHER_KINDS}");
+    let mixed_config = format!("{CAT_CONFIG}{OTHER_KINDS}");
     for number in 0..Rounds::count() {
         // The order alternates, because it affects the memory.
-        let mut configs = [CAT, &mixed_config];
+        let mut configs = [CAT_CONFIG, &mixed_config];
         configs.rotate_left(number % 2);
         let first = Service::start(PROGRAM, "", configs[0]).await;
         let second = Service::start(PROGRAM, "", configs[1]).await;

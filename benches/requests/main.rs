@@ -4,14 +4,14 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 #![expect(clippy::print_stdout, reason = "a bench says what it leaves out")]
 
-mod childless;
 mod cognitive;
 mod durable;
 mod grpc;
-mod held;
 mod kinds;
-mod paths;
+mod process_holder;
 mod team;
+mod transports;
+mod without_program;
 
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
@@ -26,7 +26,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 const MESSAGE_BYTES: usize = 1024;
 
 /// Read-only agent, like that of the shipped configuration, with a longer queue, and a team of it.
-const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n\
+const AGENTS_CONFIG: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n\
                    [agents.crew]\nkind = \"team\"\nteam.steps = [\"cat\", \"cat\", \"cat\"]\n";
 
 fn main() {
@@ -35,17 +35,17 @@ fn main() {
     }
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut report = BenchReport::of("requests");
+    let mut report = BenchReport::new("requests");
     runtime.block_on(async {
-        let service = Service::start(PROGRAM, "", CAT).await;
+        let service = Service::start(PROGRAM, "", AGENTS_CONFIG).await;
         if role::is_selected("limit") {
             compare_with_c(&mut report);
         }
         if role::is_selected("paths") {
-            paths::measure(&service, &mut report).await;
+            transports::measure(&service, &mut report).await;
         }
         if role::is_selected("childless") {
-            childless::measure(&service, &mut report).await;
+            without_program::measure(&service, &mut report).await;
         }
         if role::is_selected("team") {
             team::measure(&service, &mut report).await;
@@ -60,7 +60,7 @@ fn main() {
             durable::measure(&mut report).await;
         }
         if role::is_selected("held") {
-            held::measure(&mut report).await;
+            process_holder::measure(&mut report).await;
         }
     });
     if role::is_complete_run() {
@@ -70,7 +70,7 @@ fn main() {
 
 /// Compares L with the same spawner in C.
 fn compare_with_c(report: &mut BenchReport) {
-    let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
+    let (limit, mut rounds) = (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
         rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
         let Some(run) = limit.run_in_c(core_count(), Rounds::run_duration()) else {

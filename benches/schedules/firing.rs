@@ -75,9 +75,9 @@ async fn measure_lateness(
     let refused_count = fired.iter().filter(|it| it.status == OccurrenceStatus::Refused).count();
     assert_eq!(refused_count, 0, "occurrences of an owner with a token were refused");
     let lateness =
-        fired.iter().filter_map(|it| it.deviation()).map(|lateness| lateness.num_nanoseconds());
+        fired.iter().filter_map(|it| it.delay()).map(|lateness| lateness.num_nanoseconds());
     let lateness = lateness.flatten().filter_map(|lateness| u64::try_from(lateness).ok()).collect();
-    let lateness = RunTimes::of(lateness, duration);
+    let lateness = RunTimes::new(lateness, duration);
     report.add_row(row(
         "fire and arm again",
         (busy_ms - idle_ms) * 1e3 / lateness.count(),

@@ -33,7 +33,7 @@ fn main() {
         .enable_all()
         .build()
         .expect("a runtime");
-    let mut report = BenchReport::of("schedules");
+    let mut report = BenchReport::new("schedules");
     runtime.block_on(async {
         measure_idle(&mut report).await;
         firing::measure(&mut report).await;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::api::Api;
-use algonius_actors::api::supervision_tree::{SupervisionTree, TreePlan};
-use algonius_actors::decide::admission::dedup_key::Keyring;
-use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::api::supervision_tree::{SupervisionTree, TreeOptions};
+use algonius_actors::decide::admission::keyed_hasher::KeyedHasher;
+use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
 use algonius_actors::model::schedule::recurrence::RecurrenceRule;
 use algonius_actors::model::schedule::{ConfiguredSchedule, OverlapPolicy, ScheduleSpec};
 use algonius_actors::ports::clock::Clock as _;
@@ -18,10 +18,10 @@ use algonius_actors::root::AgentDefinition;
 use algonius_actors::scheduler::SchedulerConfig;
 use algonius_actors::services::monitor_handle::MonitorHandle;
 use algonius_actors::services::{
-    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, RecordStores,
-    RedactorHandle, Services,
+    ActiveWriters, AttemptResources, BudgetUsageCache, CredentialBreakers, InputSealer,
+    RecordStores, RedactorHandle, Services,
 };
-use algonius_actors::testing::{DEFAULT_AGENT, ScriptedDriver, cron_schedule, spec};
+use algonius_actors::testing::{DEFAULT_AGENT, ScriptedDriver, agent_spec, cron_schedule};
 use algonius_redact::Redactor;
 use algonius_store::{Durability, Store};
 use algonius_supervisor::platform::clock::WallClock;
@@ -52,11 +52,11 @@ impl ScheduleTree {
     /// Starts a tree with these schedules, which sleeps no longer than `max_sleep`.
     pub(crate) async fn start(schedules: Vec<ConfiguredSchedule>, max_sleep: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(&folder.path().join("data"), Durability::Process).await;
+        let store = Store::open(&folder.path().join("data"), Durability::ProcessCrash).await;
         let store = Arc::new(store.expect("a store"));
         let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
-        let seed = TokenSeed { name: OWNER.to_owned(), hash: [9; 32], scope, expires: None };
-        store.replace_seeded_tokens(vec![seed], WallClock.now()).await.expect("an owner");
+        let seed = ConfiguredToken { name: OWNER.to_owned(), hash: [9; 32], scope, expires: None };
+        store.replace_configured_tokens(vec![seed], WallClock.now()).await.expect("an owner");
         let scheduler_config = SchedulerConfig {
             schedule_store: Arc::clone(&store) as _,
             renderer: Arc::new(PlainTemplate),
@@ -68,7 +68,7 @@ impl ScheduleTree {
         let tree = SupervisionTree::start(
             services(&store),
             agent_definitions(),
-            TreePlan { scheduler_config: Some(scheduler_config), ..TreePlan::default() },
+            TreeOptions { scheduler_config: Some(scheduler_config), ..TreeOptions::default() },
         );
         let tree = tree.await.expect("a tree");
         Self { tree, store, start_duration: begin.elapsed(), _folder: folder }
@@ -85,11 +85,11 @@ impl ScheduleTree {
 }
 
 fn agent_definitions() -> Vec<AgentDefinition> {
-    let mut worker = spec(DEFAULT_AGENT);
-    worker.limits.capacity.max_running = None;
-    worker.limits.capacity.max_waiting = 10_000;
+    let mut agent_spec = agent_spec(DEFAULT_AGENT);
+    agent_spec.limits.capacity.max_running = None;
+    agent_spec.limits.capacity.max_waiting = 10_000;
     let driver = Arc::new(ScriptedDriver::default());
-    vec![AgentDefinition { spec: Arc::new(worker), driver }]
+    vec![AgentDefinition { spec: Arc::new(agent_spec), driver }]
 }
 
 fn services(store: &Arc<Store>) -> Services {
@@ -102,13 +102,13 @@ fn services(store: &Arc<Store>) -> Services {
         },
         clock: Arc::new(WallClock),
         redactor: RedactorHandle::fixed(Arc::new(Redactor::new([]))),
-        keyring: Keyring::new([7; 32]),
+        keyring: KeyedHasher::new([7; 32]),
         observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
         resources: AttemptResources::default(),
         active_writers: ActiveWriters::default(),
         breakers: CredentialBreakers::default(),
-        budget_usages: BudgetUsages::default(),
+        budget_usages: BudgetUsageCache::default(),
     }
 }
 
@@ -131,12 +131,12 @@ pub(crate) fn frequent_schedules(
     period_seconds: usize,
     owner: &str,
 ) -> Vec<ConfiguredSchedule> {
-    let timetable =
+    let recurrence =
         RecurrenceRule::new(&format!("@every {period_seconds}s"), "UTC", true).expect("a pace");
     let schedule = |number: usize| {
         let spec = cron_schedule(&format!("busy-{owner}-{number}"), "0 0 1 1 *");
         let spec = ScheduleSpec {
-            recurrence: timetable.clone(),
+            recurrence: recurrence.clone(),
             jitter: Duration::from_millis(period_seconds as u64 * 1000 - 1),
             overlap: OverlapPolicy::Allow,
             params: BTreeMap::new(),

@@ -9,7 +9,9 @@ use std::time::Duration;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::id::ExecutionId;
-use algonius_warden::{Launch, OutputPipe, RootCapabilities, SpawnedProgram, Stdin, Warden};
+use algonius_warden::{
+    LaunchRequest, OutputPipe, RootCapabilities, SpawnedProgram, StdinSource, Warden,
+};
 use tokio::time::timeout;
 
 /// Time limit of the program.
@@ -30,10 +32,10 @@ pub(super) struct AlertCommand {
 
 impl AlertCommand {
     /// Runs the program once. Exit code 0 confirms the delivery.
-    pub(super) async fn send(&self, body: &[u8]) -> io::Result<()> {
-        let SpawnedProgram { stdout, stderr, exit: ending, tree, .. } =
-            self.warden.launch(self.launch(body)).await?;
-        let run_and_drain = async { tokio::join!(ending, drain(stdout), drain(stderr)).0 };
+    pub(super) async fn run_once(&self, body: &[u8]) -> io::Result<()> {
+        let SpawnedProgram { stdout, stderr, exit: exit_future, tree, .. } =
+            self.warden.launch(self.launch_spec(body)).await?;
+        let run_and_drain = async { tokio::join!(exit_future, drain(stdout), drain(stderr)).0 };
         let result = timeout(COMMAND_TIMEOUT, run_and_drain).await;
         // A late program still runs, and a finished one may have left children.
         tree.kill_all_processes().await;
@@ -46,15 +48,15 @@ impl AlertCommand {
         }
     }
 
-    fn launch(&self, body: &[u8]) -> Launch {
-        Launch {
+    fn launch_spec(&self, body: &[u8]) -> LaunchRequest {
+        LaunchRequest {
             execution: ExecutionId::fresh(),
             attempt_id: AttemptId::FIRST,
             program: self.program.clone(),
             args: self.args.clone(),
             env: [("PATH".into(), SEARCH_PATH.into())].into(),
             working_dir: PathBuf::from("/"),
-            stdin: Stdin::Bytes(body.to_vec()),
+            stdin: StdinSource::Bytes(body.to_vec()),
             max_recorded_bytes: MAX_OUTPUT_BYTES,
             ends_with_supervisor: true,
             rlimits: Vec::new(),

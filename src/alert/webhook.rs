@@ -20,7 +20,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Webhook that receives alerts.
 pub(super) struct Webhook {
     url: Secret,
-    secret: Option<Secret>,
+    signing_secret: Option<Secret>,
     client: WebhookClient,
 }
 
@@ -31,7 +31,7 @@ impl Webhook {
     /// Fails if the URL is not permitted.
     pub(super) fn new(
         url: Secret,
-        secret: Option<Secret>,
+        signing_secret: Option<Secret>,
         policy: DeliveryPolicy,
     ) -> Result<Self, Failure> {
         check_url(&url.0, &policy)?;
@@ -41,12 +41,12 @@ impl Webhook {
             tracing::error!(%error, "TLS could not be set up");
             Failure::new(Code::Internal, "TLS could not be set up")
         })?;
-        Ok(Self { url, secret, client: webhook_client })
+        Ok(Self { url, signing_secret, client: webhook_client })
     }
 
     /// Sends the body once.
     pub(super) async fn send(&self, body: &[u8]) -> Result<(), WebhookError> {
-        let signature = self.secret.as_ref().and_then(|secret| signature(secret, body));
+        let signature = self.signing_secret.as_ref().and_then(|secret| signature(secret, body));
         let headers = signature.map(|text| (SIGNATURE_HEADER.to_owned(), Secret(text)));
         let webhook_request = WebhookRequest {
             url: self.url.clone(),

@@ -5,17 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use algonius_actors::api::RequestsSlot;
+use algonius_actors::api::RequestHandleCell;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::sessions::Sessions;
+use algonius_actors::ports::session_store::SessionStore;
 use algonius_actors::root::AgentDefinition;
 use algonius_actors::runs::cognitive::CognitiveDriver;
 use algonius_actors::runs::team::TeamDriver;
 use algonius_store::Store;
 use algonius_warden::Warden;
 use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
-use algonius_warden::confinement::group::ControlGroups;
+use algonius_warden::confinement::cgroup::ControlGroups;
 use algonius_warden::process_holders::ProcessHolders;
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use tokio::task::spawn_blocking;
@@ -24,12 +24,12 @@ use crate::StartError;
 use crate::app::confinement;
 use crate::app::confinement::{AgentUserSettings, HostContext};
 use crate::app::program_versions::{ProgramRegistry, VersionRequester};
-use crate::config::{Agent, AgentWorker, ServerSettings, ServiceFiles};
+use crate::config::{AgentWorker, ConfiguredAgent, ServerSettings, ServiceFiles};
 use crate::drivers::mcp::McpServers;
 use crate::drivers::models::ModelConnections;
 use crate::drivers::program::backend_process::BackendLauncher;
-use crate::drivers::program::context::{DriverContext, SharedDriverContext, folder_name};
-use crate::drivers::program::driver::ProcessDriver;
+use crate::drivers::program::context::{DriverSettings, SharedDriverContext, attempt_folder_name};
+use crate::drivers::program::process_driver::ProcessDriver;
 use crate::drivers::program::service_paths::ServicePaths;
 use crate::drivers::remote::{RemoteConnections, RemoteDriver};
 use crate::drivers::tools::{ToolHandlers, ToolServices};
@@ -44,7 +44,7 @@ pub(crate) struct AgentFactory {
     program_registry: ProgramRegistry,
     agent_users: AgentUserSettings,
     remote_connections: RemoteConnections,
-    requests_slot: RequestsSlot,
+    requests_slot: RequestHandleCell,
     model_connections: ModelConnections,
     tool_services: ToolServices,
 }
@@ -56,12 +56,12 @@ impl AgentFactory {
         (control_groups, holders): (Option<Arc<ControlGroups>>, Arc<ProcessHolders>),
         (store, clock): (&Arc<Store>, &Arc<dyn Clock>),
     ) -> io::Result<Self> {
-        let sessions: Arc<dyn Sessions> = Arc::<Store>::clone(store);
-        let driver_context = DriverContext {
+        let sessions: Arc<dyn SessionStore> = Arc::<Store>::clone(store);
+        let driver_context = DriverSettings {
             runtime_dir: server.runtime_dir.clone(),
             sockets: capabilities.sockets.clone(),
             bubblewrap: find_bubblewrap(&capabilities),
-            is_in_memory: is_in_memory(&server.runtime_dir),
+            is_in_memory: is_on_tmpfs(&server.runtime_dir),
         };
         let remote_connections =
             RemoteConnections::new(server.programs.output_memory, Arc::clone(&sessions))?;
@@ -87,7 +87,7 @@ impl AgentFactory {
             program_registry,
             agent_users,
             remote_connections,
-            requests_slot: RequestsSlot::default(),
+            requests_slot: RequestHandleCell::default(),
             model_connections: ModelConnections::new(Arc::clone(clock))?,
             tool_services,
         })
@@ -104,7 +104,7 @@ impl AgentFactory {
     }
 
     /// Decides how an agent is isolated with these files of the service.
-    pub(crate) fn decide_isolation(&self, agent: &mut Agent, files: &ServiceFiles) {
+    pub(crate) fn decide_isolation(&self, agent: &mut ConfiguredAgent, files: &ServiceFiles) {
         confinement::decide_isolation(
             agent,
             &HostContext { capabilities: &self.capabilities, files },
@@ -117,9 +117,11 @@ impl AgentFactory {
             (Arc::clone(&self.shared_context), Arc::clone(&self.holders));
         let sweep_handle = spawn_blocking(move || {
             let held_folders: HashSet<_> =
-                holders.held_attempts().into_iter().map(folder_name).collect();
-            shared_context
-                .remove_stale_folders(&|name| held_folders.contains(name), &holders.held_slots())
+                holders.held_attempts().into_iter().map(attempt_folder_name).collect();
+            shared_context.remove_stale_folders(
+                &|name| held_folders.contains(name),
+                &holders.held_scratch_slots(),
+            )
         });
         if let Ok(folders @ 1..) = sweep_handle.await {
             tracing::warn!(folders, "removed folders of executions that ended without the service");
@@ -132,7 +134,7 @@ impl AgentFactory {
     }
 
     /// Returns the slot for the handle of the requests, which the drivers of teams use.
-    pub(crate) const fn requests_slot(&self) -> &RequestsSlot {
+    pub(crate) const fn requests_slot(&self) -> &RequestHandleCell {
         &self.requests_slot
     }
 
@@ -154,11 +156,11 @@ impl AgentFactory {
     /// Decides the user, the isolation and the limits of an agent, and creates its home.
     pub(crate) fn confine(
         &self,
-        agent: &mut Agent,
+        agent: &mut ConfiguredAgent,
         files: &ServiceFiles,
     ) -> Result<(), StartError> {
         confinement::assign_user(agent, &self.agent_users)?;
-        confinement::decide_sandbox(
+        confinement::require_isolation(
             agent,
             &HostContext { capabilities: &self.capabilities, files },
         )?;
@@ -167,8 +169,8 @@ impl AgentFactory {
     }
 
     /// Returns the definition of a settled agent, with its driver.
-    pub(crate) fn definition(&self, agent: Agent) -> AgentDefinition {
-        let Agent { spec, worker, .. } = agent;
+    pub(crate) fn build_definition(&self, agent: ConfiguredAgent) -> AgentDefinition {
+        let ConfiguredAgent { spec, worker, .. } = agent;
         let program = match worker {
             AgentWorker::Program { program, .. } => program,
             AgentWorker::Team => {
@@ -193,7 +195,7 @@ impl AgentFactory {
                 shared_context: Arc::clone(&self.shared_context),
                 warden: Arc::clone(&warden),
             };
-            self.program_registry.request_version(requester, &spec, &program);
+            self.program_registry.spawn_version_request(requester, &spec, &program);
         }
         let driver =
             Arc::new(ProcessDriver::new(program, Arc::clone(&self.shared_context), warden));
@@ -213,11 +215,12 @@ fn protected_files(files: &ServiceFiles) -> ProtectedServiceFiles {
     ProtectedServiceFiles { unreadable, unwritable, config_folder }
 }
 
-fn is_in_memory(folder: &Path) -> bool {
+fn is_on_tmpfs(folder: &Path) -> bool {
     statfs(folder).is_ok_and(|filesystem| filesystem.filesystem_type() == TMPFS_MAGIC)
 }
 
 fn find_bubblewrap(capabilities: &HostCapabilities) -> Option<PathBuf> {
-    let find = || algonius_warden::capabilities::bubblewrap(std::env::var_os("PATH").as_deref());
+    let find =
+        || algonius_warden::capabilities::find_bubblewrap(std::env::var_os("PATH").as_deref());
     capabilities.sandbox_capabilities().bubblewrap.then(find).flatten()
 }

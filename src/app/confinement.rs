@@ -17,10 +17,10 @@ use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::host::sandbox::{Confinement, IsolationRequirement, Sandbox};
 use algonius_actors::model::program::backend_program::BackendProgram;
 
-use self::boundary_facts::{Placement, has_own_user};
+use self::boundary_facts::{ConfinedProgram, has_own_user};
 use self::users::UserAssignments;
 use crate::StartError;
-use crate::config::{Agent, ServiceFiles};
+use crate::config::{ConfiguredAgent, ServiceFiles};
 
 pub(crate) use self::limits::{decide_limits, open_control_groups};
 
@@ -31,7 +31,10 @@ pub(crate) struct HostContext<'m> {
 }
 
 /// Decides how an agent is isolated, and warns if the isolation leaves gaps.
-pub(crate) fn decide_sandbox(agent: &mut Agent, host: &HostContext<'_>) -> Result<(), StartError> {
+pub(crate) fn require_isolation(
+    agent: &mut ConfiguredAgent,
+    host: &HostContext<'_>,
+) -> Result<(), StartError> {
     decide_isolation(agent, host);
     check_backend_sandboxes(agent, host)?;
     let (spec, program) = (&agent.spec, agent.program());
@@ -63,7 +66,10 @@ pub(crate) fn decide_sandbox(agent: &mut Agent, host: &HostContext<'_>) -> Resul
 }
 
 /// Checks the isolation of the programs behind an agent's tools, and warns if it leaves gaps.
-fn check_backend_sandboxes(agent: &Agent, host: &HostContext<'_>) -> Result<(), StartError> {
+fn check_backend_sandboxes(
+    agent: &ConfiguredAgent,
+    host: &HostContext<'_>,
+) -> Result<(), StartError> {
     if !agent.spec.enabled {
         return Ok(());
     }
@@ -89,20 +95,21 @@ fn check_backend_sandboxes(agent: &Agent, host: &HostContext<'_>) -> Result<(), 
 }
 
 /// Decides the isolation of an agent and of the programs behind its tools, whether that suffices or not. Reads files.
-pub(crate) fn decide_isolation(agent: &mut Agent, host: &HostContext<'_>) {
+pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'_>) {
     for (_, program) in agent.backends_mut() {
         decide_backend_isolation(program, host);
     }
     let Some(program) = agent.program().cloned() else { return };
     if program.sandbox.roots.is_none() {
-        let roots = Placement::of_agent(agent, &program).resolve_roots(host.files);
+        let roots = ConfinedProgram::for_agent(agent, &program).resolve_roots(host.files);
         if let Some(program) = agent.program_mut() {
             program.sandbox.roots = Some(roots);
         }
     }
     let Some(program) = agent.program().cloned() else { return };
     let sockets = &host.capabilities.sockets;
-    let boundary_facts = Placement::of_agent(agent, &program).boundary_facts((host.files, sockets));
+    let boundary_facts =
+        ConfinedProgram::for_agent(agent, &program).collect_boundary_facts((host.files, sockets));
     let spec = Arc::make_mut(&mut agent.spec);
     let confinement = choose_confinement(
         spec.access,
@@ -117,10 +124,12 @@ pub(crate) fn decide_isolation(agent: &mut Agent, host: &HostContext<'_>) {
 
 fn decide_backend_isolation(program: &mut BackendProgram, host: &HostContext<'_>) {
     if program.sandbox.roots.is_none() {
-        program.sandbox.roots = Some(Placement::of_backend(program).resolve_roots(host.files));
+        program.sandbox.roots =
+            Some(ConfinedProgram::for_backend(program).resolve_roots(host.files));
     }
     let sockets = &host.capabilities.sockets;
-    let boundary_facts = Placement::of_backend(program).boundary_facts((host.files, sockets));
+    let boundary_facts =
+        ConfinedProgram::for_backend(program).collect_boundary_facts((host.files, sockets));
     program.confinement = choose_confinement(
         BackendProgram::ACCESS,
         &program.sandbox,
@@ -168,7 +177,7 @@ pub(crate) struct AgentUserSettings {
 /// Sets the user id of an agent with a dynamic user, and lets an agent of another user pass through the service's
 /// folders to its own.
 pub(crate) fn assign_user(
-    agent: &mut Agent,
+    agent: &mut ConfiguredAgent,
     user_settings: &AgentUserSettings,
 ) -> Result<(), StartError> {
     let Some(program) = agent.program().filter(|_| agent.spec.enabled) else { return Ok(()) };
@@ -180,7 +189,7 @@ pub(crate) fn assign_user(
     let user_error = |cause: String| StartError::User { agent: id.clone(), cause };
     if has_dynamic_user {
         let users = UserAssignments::read(&user_settings.data_dir, user_settings.uid_range);
-        let user = users.and_then(|mut users| users.assign_once(&agent.spec.id));
+        let user = users.and_then(|mut users| users.find_or_assign(&agent.spec.id));
         let user = user.map_err(|error| user_error(error.to_string()))?;
         if let Some(program) = agent.program_mut() {
             program.user = Some(user);
@@ -202,7 +211,7 @@ pub(crate) fn assign_user(
 const PASS_THROUGH_MODE: u32 = 0o711;
 
 /// Creates the private home of an agent, with its configured files.
-pub(crate) fn create_home(agent: &Agent) -> Result<(), StartError> {
+pub(crate) fn create_home(agent: &ConfiguredAgent) -> Result<(), StartError> {
     let Some(program) = agent.program().filter(|_| agent.spec.enabled) else { return Ok(()) };
     let agent_home = program.program_runtime.agent_home.as_deref();
     let created = agent_home.map_or(Ok(()), |agent_home| homes::create(agent_home, program.user));

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use algonius_actors::model::access::principal::{Right, Scope, Token, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope, Token};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::Ledger;
 use sha2::{Digest, Sha256};
@@ -12,19 +12,19 @@ use tokio::task::spawn_blocking;
 
 use crate::StartError;
 use crate::app::http_state::AgentSpecs;
-use crate::config::{Agent, Settings};
+use crate::config::{ConfiguredAgent, Settings};
 use crate::platform::operator_token;
 use crate::serve::auth::authenticator::{self, Authenticator};
 
 /// Name of the command line's own token.
-pub(crate) const OPERATOR: &str = "operator";
+pub(crate) const OPERATOR_TOKEN_NAME: &str = "operator";
 
 /// Name of the principal of callers without a token, if an agent allows them.
-pub(crate) const ANONYMOUS: &str = authenticator::ANONYMOUS;
+pub(crate) const ANONYMOUS_PRINCIPAL_NAME: &str = authenticator::ANONYMOUS_PRINCIPAL_NAME;
 
 /// Rejects an agent that allows anonymous callers if the service listens on an address that is not loopback.
 pub(crate) fn check_anonymous_access(
-    agents: &[Agent],
+    agents: &[ConfiguredAgent],
     address: SocketAddr,
 ) -> Result<(), StartError> {
     let open_agent = agents.iter().find(|agent| agent.spec.endpoint_config.allows_anonymous);
@@ -37,7 +37,7 @@ pub(crate) fn check_anonymous_access(
 /// Credentials that the service accepts.
 pub(crate) struct Credentials {
     tokens: Vec<Token>,
-    anonymous_principals: Vec<TokenSeed>,
+    anonymous_principals: Vec<ConfiguredToken>,
     /// Text of the command line's own token, which must be redacted.
     pub(crate) operator_token: String,
 }
@@ -60,7 +60,7 @@ impl Credentials {
         let mut seeds = settings.callers.tokens.clone();
         seeds.extend(anonymous_principals.iter().cloned());
         seeds.push(operator_seed(&operator_token));
-        ledger.replace_seeded_tokens(seeds, clock.now()).await?;
+        ledger.replace_configured_tokens(seeds, clock.now()).await?;
         Ok(Self { tokens: ledger.tokens().await?, anonymous_principals, operator_token })
     }
 
@@ -85,14 +85,14 @@ async fn ensure_operator_token(file: &Path) -> Result<String, StartError> {
     let file: PathBuf = file.to_owned();
     let result = spawn_blocking(move || operator_token::read_or_create(&file)).await;
     let text = result.unwrap_or_else(|error| Err(io::Error::other(error)));
-    let text = text.map_err(|source| StartError::Token { source })?;
+    let text = text.map_err(|source| StartError::TokenFile { source })?;
     if text.len() < authenticator::MIN_TOKEN_BYTES { Err(StartError::ShortToken) } else { Ok(text) }
 }
 
-fn operator_seed(token: &str) -> TokenSeed {
+fn operator_seed(token: &str) -> ConfiguredToken {
     let rights = Right::ALL.to_vec();
-    TokenSeed {
-        name: OPERATOR.to_owned(),
+    ConfiguredToken {
+        name: OPERATOR_TOKEN_NAME.to_owned(),
         hash: Sha256::digest(token.as_bytes()).into(),
         scope: Scope { rights, agents: None },
         expires: None,

@@ -8,8 +8,8 @@
 mod automatic_reload;
 mod group;
 mod mode_watcher;
-mod modes;
 mod path_components;
+mod recorded_permissions;
 
 use std::fmt::{self, Display};
 use std::fs::{self, Metadata, Permissions};
@@ -24,9 +24,9 @@ use crate::config::Settings;
 
 pub(crate) use automatic_reload::automatic_reload_obstacle;
 pub(crate) use mode_watcher::ModeWatcher;
-pub(crate) use modes::{ChangedFile, RecordedRights, own_files};
+pub(crate) use recorded_permissions::{ChangedFile, RecordedPermissions, service_created_files};
 
-use self::path_components::{ComponentKind, PathComponent, PathRoute};
+use self::path_components::{PathComponent, PathComponentKind, PathResolution};
 
 /// Bits of a mode.
 const WRITE_GROUP: u32 = 0o020;
@@ -39,18 +39,18 @@ enum FileRole {
     /// Token of the command line. Only its owner may read it.
     Token,
     /// Private key of the listener. A group may read a key that belongs to root, as distributions arrange it.
-    Key,
+    PrivateKey,
     /// File or folder that the configuration consists of or names.
     Configuration,
     /// Folder in which the service keeps its own files.
-    Folder,
+    ServiceFolder,
 }
 
 /// Path that cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustFault {
     /// Kind of the file: `server.token_file`, `the configuration`, …
-    pub(crate) kind: &'static str,
+    pub(crate) label: &'static str,
     pub(crate) path: PathBuf,
     /// Description of the problem, as the end of a sentence.
     pub(crate) reason: String,
@@ -59,16 +59,16 @@ pub(crate) struct TrustFault {
 }
 
 impl TrustFault {
-    fn without_path(&self) -> String {
+    fn describe_without_path(&self) -> String {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str()).display();
-        format!("{}: `{name}` {}", self.kind, self.reason)
+        format!("{}: `{name}` {}", self.label, self.reason)
     }
 }
 
 impl Display for TrustFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, path, reason, repair } = self;
-        write!(f, "{kind}: {} {reason}; run `{repair}`", path.display())
+        let Self { label, path, reason, repair } = self;
+        write!(f, "{label}: {} {reason}; run `{repair}`", path.display())
     }
 }
 
@@ -79,8 +79,8 @@ pub struct UntrustedFiles(pub(crate) Vec<TrustFault>);
 
 impl UntrustedFiles {
     /// Returns the same text for callers, with the names of the files and without their folders.
-    pub(crate) fn without_paths(&self) -> String {
-        let descriptions: Vec<_> = self.0.iter().map(TrustFault::without_path).collect();
+    pub(crate) fn describe_without_paths(&self) -> String {
+        let descriptions: Vec<_> = self.0.iter().map(TrustFault::describe_without_path).collect();
         format!("{}; the log has the command that repairs it", descriptions.join("; "))
     }
 }
@@ -89,7 +89,10 @@ impl UntrustedFiles {
 ///
 /// # Errors
 /// Fails if files cannot be trusted, and names all of them.
-pub(crate) fn require(settings: &Settings, file: Option<&Path>) -> Result<(), UntrustedFiles> {
+pub(crate) fn require_trusted_files(
+    settings: &Settings,
+    file: Option<&Path>,
+) -> Result<(), UntrustedFiles> {
     let faults = faults(settings, file);
     if !faults.is_empty() {
         return Err(UntrustedFiles(faults));
@@ -107,10 +110,11 @@ pub(crate) fn require(settings: &Settings, file: Option<&Path>) -> Result<(), Un
 /// fault. `file` is the configuration itself, if it is a file.
 pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault> {
     let server = &settings.server;
-    let key_file = server.tls.iter().map(|pair| ("server.tls.key", &*pair.key_file, FileRole::Key));
+    let key_file =
+        server.tls.iter().map(|pair| ("server.tls.key", &*pair.key_file, FileRole::PrivateKey));
     let own_paths = [
-        ("server.data_dir", &*server.data_dir, FileRole::Folder),
-        ("server.runtime_dir", &*server.runtime_dir, FileRole::Folder),
+        ("server.data_dir", &*server.data_dir, FileRole::ServiceFolder),
+        ("server.runtime_dir", &*server.runtime_dir, FileRole::ServiceFolder),
         ("server.token_file", &*server.token_file, FileRole::Token),
     ];
     let mut faults: Vec<TrustFault> = Vec::new();
@@ -148,7 +152,7 @@ fn configuration_paths<'s>(
     let programs = settings.service_files.programs.iter();
     let programs = programs.map(|path| ("a program that the service runs", &**path));
     let paths = paths
-        .chain([("server.presets", &*settings.server.configuration.presets)])
+        .chain([("server.presets", &*settings.server.configuration.presets_dir)])
         .chain(certificate);
     let paths = paths.chain(programs);
     // A relative path results from a folder that the environment does not name, such as a home.
@@ -157,21 +161,21 @@ fn configuration_paths<'s>(
 }
 
 /// Returns the faults of a path, and of the folders and links that lead to it.
-fn examine(kind: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
-    let components = match PathRoute::resolve(path) {
-        Ok(PathRoute(components)) => components,
+fn examine(label: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
+    let components = match PathResolution::resolve(path) {
+        Ok(PathResolution(components)) => components,
         Err(error) => {
             let reason = format!("cannot be examined ({error})");
             let repair = format!("ls -ld {}", shell_quoted(path));
-            return vec![TrustFault { kind, path: path.to_owned(), reason, repair }];
+            return vec![TrustFault { label, path: path.to_owned(), reason, repair }];
         }
     };
     let to_fault = |component: &PathComponent| {
         let (reason, repair) = problem_and_repair(component, role)?;
-        if is_read_only(&component.path) {
+        if is_on_read_only_mount(&component.path) {
             return None; // No user of this mount can change the file.
         }
-        Some(TrustFault { kind, path: component.path.clone(), reason, repair })
+        Some(TrustFault { label, path: component.path.clone(), reason, repair })
     };
     components.iter().filter_map(to_fault).collect()
 }
@@ -180,12 +184,12 @@ fn examine(kind: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
 fn problem_and_repair(component: &PathComponent, role: FileRole) -> Option<(String, String)> {
     let PathComponent { path, kind, metadata } = component;
     let (owner, mode, path) = (Uid::from_raw(metadata.uid()), metadata.mode(), shell_quoted(path));
-    if !is_trusted(owner, *kind) {
+    if !is_trusted_owner(owner, *kind) {
         let owner_name =
             User::from_uid(owner).ok().flatten().map_or(owner.to_string(), |it| it.name);
         let service_user_name =
             User::from_uid(geteuid()).ok().flatten().map_or("root".into(), |it| it.name);
-        let chown_option = if *kind == ComponentKind::Link { "-h " } else { "" };
+        let chown_option = if *kind == PathComponentKind::Link { "-h " } else { "" };
         return Some((
             format!("belongs to the user `{owner_name}`"),
             format!("chown {chown_option}{service_user_name} {path}"),
@@ -194,13 +198,15 @@ fn problem_and_repair(component: &PathComponent, role: FileRole) -> Option<(Stri
     let is_writable = mode & WRITE_OTHERS != 0
         || mode & WRITE_GROUP != 0 && !group::is_private(metadata.gid(), owner);
     match (kind, role) {
-        (ComponentKind::Link, _) => None,
+        (PathComponentKind::Link, _) => None,
         // A user who may write a sticky folder can neither rename nor remove the files of another user.
-        (ComponentKind::Folder, _) if mode & STICKY != 0 => None,
-        (ComponentKind::Target, FileRole::Token) if mode & 0o077 != 0 => {
+        (PathComponentKind::Folder, _) if mode & STICKY != 0 => None,
+        (PathComponentKind::Target, FileRole::Token) if mode & 0o077 != 0 => {
             Some(("is accessible to other users".into(), format!("chmod 600 {path}")))
         }
-        (ComponentKind::Target, FileRole::Key) if mode & forbidden_key_bits(metadata) != 0 => {
+        (PathComponentKind::Target, FileRole::PrivateKey)
+            if mode & forbidden_key_bits(metadata) != 0 =>
+        {
             Some(("is accessible to other users".into(), format!("chmod 600 {path}")))
         }
         _ if is_writable => {
@@ -216,10 +222,10 @@ fn forbidden_key_bits(metadata: &Metadata) -> u32 {
 }
 
 /// Returns true if the service may rely on a file that this owner can change.
-fn is_trusted(owner: Uid, kind: ComponentKind) -> bool {
+fn is_trusted_owner(owner: Uid, kind: PathComponentKind) -> bool {
     owner.is_root()
         || owner == geteuid()
-        || kind == ComponentKind::Folder && is_outside_user_namespace(owner)
+        || kind == PathComponentKind::Folder && is_outside_user_namespace(owner)
 }
 
 /// Returns true if a user id stands for all users outside of the user namespace of this process. In such a namespace,
@@ -239,7 +245,7 @@ fn is_outside_user_namespace(owner: Uid) -> bool {
     is_overflow && uid_map.is_ok_and(|uid_map| !is_mapped(uid_map))
 }
 
-fn is_read_only(path: &Path) -> bool {
+fn is_on_read_only_mount(path: &Path) -> bool {
     statvfs(path).is_ok_and(|statistics| statistics.flags().contains(FsFlags::ST_RDONLY))
 }
 

@@ -17,22 +17,22 @@ use crate::app::program_versions::ProgramRegistry;
 use crate::config::{LockoutSettings, Settings};
 use crate::observe::Instruments;
 use crate::push::PushRegistry;
-use crate::serve::a2a::card::public_address::{GrpcUrlConfig, PublicAddresses};
-use crate::serve::agent_directory::{AgentDirectory, ProgramFactsFn};
+use crate::serve::a2a::card::public_address::{GrpcUrlConfig, PublicAddressResolver};
+use crate::serve::agent_directory::{AgentDirectory, ProgramStatusFn};
 use crate::serve::api::schedules::ScheduleDefaults;
 use crate::serve::auth::AccessControl;
 use crate::serve::auth::authenticator::Authenticator;
 use crate::serve::auth::host::HostPolicy;
-use crate::serve::auth::lockout::Lockouts;
+use crate::serve::auth::lockout::LockoutTracker;
 use crate::serve::auth::rate_limit::RateLimiter;
 use crate::serve::http::body_budget::BodyLimits;
-use crate::serve::ops::admin::Admin;
+use crate::serve::ops::admin::Administration;
 use crate::serve::ops::error_pages;
 use crate::serve::ops::single_flight::SingleFlight;
 use crate::serve::ops::status::{MachineFacts, Monitoring};
-use crate::serve::ops::storage_stats_cache::StatsCache;
+use crate::serve::ops::storage_stats_cache::StorageStatsCache;
 use crate::serve::router::hot_swap::RoutePublisher;
-use crate::serve::{App, SharedState};
+use crate::serve::{AppState, SharedState};
 use crate::wire::api::OutputMemoryStatus;
 
 /// Agents by id, as the API shows them.
@@ -48,14 +48,14 @@ pub(crate) struct StaticState {
     pub(crate) capabilities: HostCapabilities,
     pub(crate) holders: Arc<ProcessHolders>,
     pub(crate) instruments: Instruments,
-    pub(crate) admin: Arc<dyn Admin>,
+    pub(crate) admin: Arc<dyn Administration>,
     pub(crate) program_registry: ProgramRegistry,
 }
 
 /// HTTP state: serves the configuration in force.
 pub(crate) struct HttpState {
     static_state: StaticState,
-    lockouts: Arc<Lockouts>,
+    lockouts: Arc<LockoutTracker>,
     rate_limiter: Arc<RateLimiter>,
     route_publisher: RoutePublisher,
 }
@@ -97,7 +97,7 @@ impl HttpState {
         authenticator: Authenticator,
         in_force_since: DateTime<Utc>,
     ) {
-        self.route_publisher.publish(App::new(self.shared_state(
+        self.route_publisher.publish(AppState::new(self.build_shared_state(
             settings,
             agents,
             authenticator,
@@ -106,7 +106,7 @@ impl HttpState {
     }
 
     /// Creates the state that requests share.
-    fn shared_state(
+    fn build_shared_state(
         &self,
         settings: &Settings,
         agents: AgentSpecs,
@@ -135,7 +135,7 @@ impl HttpState {
             agents: AgentDirectory::new(
                 agents,
                 default_agent,
-                program_facts_fn(&static_state.program_registry),
+                program_status_fn(&static_state.program_registry),
             ),
             schedules: ScheduleDefaults {
                 zone: scheduling.timezone,
@@ -144,8 +144,8 @@ impl HttpState {
             public_addresses: match server.public.url.is_none()
                 && static_state.address.ip().is_unspecified()
             {
-                true => PublicAddresses::from_request_host(url, static_state.scheme, grpc),
-                false => PublicAddresses::fixed(url, grpc),
+                true => PublicAddressResolver::from_request_host(url, static_state.scheme, grpc),
+                false => PublicAddressResolver::fixed(url, grpc),
             },
             body_limits: BodyLimits::new(
                 server.requests.max_body_bytes,
@@ -153,14 +153,14 @@ impl HttpState {
             ),
             monitoring: Monitoring {
                 instruments: static_state.instruments.clone(),
-                exposes_metrics: settings.observability.metrics,
+                exposes_metrics: settings.observability.serves_metrics,
                 ledger_bytes: ledger_size_fn(server.data_dir),
-                storage_stats: StatsCache::default(),
+                storage_stats: StorageStatsCache::default(),
                 shared_status: SingleFlight::default(),
             },
             machine: MachineFacts {
                 capabilities: static_state.capabilities.clone(),
-                holder_facts: holder_status_fn(&static_state.holders),
+                holder_status_fn: holder_status_fn(&static_state.holders),
             },
             in_force_since,
         }
@@ -172,8 +172,8 @@ pub(crate) fn base_url(public: Option<&str>, scheme: &str, address: SocketAddr) 
     public.map_or_else(|| format!("{scheme}://{address}"), str::to_owned)
 }
 
-fn lockouts(lockout: &LockoutSettings) -> Arc<Lockouts> {
-    Arc::new(Lockouts::new(lockout.spec, lockout.exempt.clone()))
+fn lockouts(lockout: &LockoutSettings) -> Arc<LockoutTracker> {
+    Arc::new(LockoutTracker::new(lockout.spec, lockout.exempt.clone()))
 }
 
 /// Returns a function that reports the process ids of the process holders and the usage of the memory for output.
@@ -182,7 +182,7 @@ fn holder_status_fn(
 ) -> Arc<dyn Fn() -> (Vec<u32>, OutputMemoryStatus) + Send + Sync> {
     let holders = Arc::clone(holders);
     Arc::new(move || {
-        let OutputMemoryUsage { limit, used, waiting_streams } = holders.memory();
+        let OutputMemoryUsage { limit, used, waiting_streams } = holders.output_memory_usage();
         (
             holders.pids(),
             OutputMemoryStatus { limit_bytes: limit, used_bytes: used, waiting: waiting_streams },
@@ -191,7 +191,7 @@ fn holder_status_fn(
 }
 
 /// Returns a function that reports the known facts about a program.
-fn program_facts_fn(program_registry: &ProgramRegistry) -> ProgramFactsFn {
+fn program_status_fn(program_registry: &ProgramRegistry) -> ProgramStatusFn {
     let program_registry = program_registry.clone();
     Arc::new(move |id| program_registry.status_of(id))
 }

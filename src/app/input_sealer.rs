@@ -16,22 +16,22 @@ use key::SealingKey;
 use uuid::Uuid;
 
 use crate::StartError;
-use crate::config::{self, InputKey};
+use crate::config::{self, InputSealingKey};
 
 /// First byte of a sealed text: the version of its format.
 const FORMAT_VERSION: u8 = 1;
 
 /// Sealer that encrypts with the first of its keys, and decrypts with any of them.
-pub(crate) struct KeySealer {
+pub(crate) struct KeyringSealer {
     first_key: SealingKey,
     other_keys: Vec<SealingKey>,
     instance: Uuid,
 }
 
-impl KeySealer {
+impl KeyringSealer {
     /// Finds the keys of an instance, and creates one if there is none. After this call the runtime directory and all
     /// process holders have the generated key, if there is one.
-    pub(crate) async fn open(
+    pub(crate) async fn load_or_create(
         settings: &config::InputSettings,
         (runtime_dir, data_dir): (&Path, &Path),
         instance: Uuid,
@@ -42,7 +42,7 @@ impl KeySealer {
         let held_secrets = holders.stored_secret().filter_map(|secret| secret.try_into().ok());
         let found_secrets: Vec<[u8; 32]> = file_secret.into_iter().chain(held_secrets).collect();
         let configured_secrets: Vec<_> =
-            settings.keys.iter().map(|InputKey(secret)| *secret).collect();
+            settings.keys.iter().map(|InputSealingKey(secret)| *secret).collect();
         if configured_secrets.is_empty() && found_secrets.is_empty() {
             tracing::info!("created key for sealed inputs");
         }
@@ -58,10 +58,10 @@ impl KeySealer {
         }
         // The first key seals. The others stay, because rows that they sealed may still be queued.
         let secrets = configured_secrets.into_iter().chain(found_secrets).chain(generated_secret);
-        Ok(Self::of(secrets, instance))
+        Ok(Self::from_secrets(secrets, instance))
     }
 
-    fn of(secrets: impl IntoIterator<Item = [u8; 32]>, instance: Uuid) -> Self {
+    fn from_secrets(secrets: impl IntoIterator<Item = [u8; 32]>, instance: Uuid) -> Self {
         let mut keys: Vec<SealingKey> = Vec::new();
         for key in secrets.into_iter().map(|secret| SealingKey::new(&secret)) {
             if !keys.iter().any(|existing| existing.id == key.id) {
@@ -83,7 +83,7 @@ impl KeySealer {
     }
 }
 
-impl Sealer for KeySealer {
+impl Sealer for KeyringSealer {
     fn seal(&self, row: SealedRow<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
         let sealed = self
             .first_key
@@ -113,8 +113,8 @@ mod tests {
 
     const TEXT: &[u8] = b"mail jane@host.test";
 
-    fn sealer(secrets: &[[u8; 32]]) -> KeySealer {
-        KeySealer::of(secrets.iter().copied(), Uuid::from_u128(1))
+    fn sealer(secrets: &[[u8; 32]]) -> KeyringSealer {
+        KeyringSealer::from_secrets(secrets.iter().copied(), Uuid::from_u128(1))
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         let sealed = sealer.seal(SealedRow::Execution(execution), TEXT).unwrap();
         assert!(!sealed.windows(4).any(|part| part == b"jane"));
         assert_eq!(sealer.unseal(SealedRow::Execution(execution), &sealed).unwrap(), TEXT);
-        let other_instance = KeySealer::of([[1; 32]], Uuid::from_u128(2));
+        let other_instance = KeyringSealer::from_secrets([[1; 32]], Uuid::from_u128(2));
         let schedule = ScheduleId::new("nightly").unwrap();
         for (sealer, row) in [
             (&sealer, SealedRow::Execution(other_execution)),

@@ -30,15 +30,23 @@ impl Observability {
     pub(crate) fn prepare(settings: &config::Settings) -> Result<Self, StartError> {
         let collector = settings.observability.telemetry.clone().map(collector).transpose()?;
         let config::AlertSettings {
-            webhook, secret, command, allowed_networks, authorities, ..
+            webhook_url,
+            signing_secret,
+            command,
+            allowed_networks,
+            authorities,
+            ..
         } = *settings.observability.alerts.clone();
-        if webhook.is_none() && command.is_none() {
+        if webhook_url.is_none() && command.is_none() {
             let instruments = Instruments::new(None, collector);
             return Ok(Self { instruments, alert_setup: None });
         }
         let (sender, notices) = mpsc::channel(QUEUE_CAPACITY);
-        let hook_settings =
-            HookSettings { webhook: webhook.map(Secret), secret: secret.map(Secret), command };
+        let hook_settings = HookSettings {
+            webhook_url: webhook_url.map(Secret),
+            signing_secret: signing_secret.map(Secret),
+            command,
+        };
         let mut push = settings.push.clone().unwrap_or_default();
         push.allowed_networks.extend(allowed_networks);
         push.authorities = push.authorities.with_others(&authorities);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::observation::status::ProgramStatus;
-use algonius_actors::model::program::program_runtime::VersionSpec;
+use algonius_actors::model::program::runtime_settings::VersionSpec;
 use algonius_actors::model::program::version::ProgramVersion;
 use algonius_actors::model::program::{OutputMethod, ProgramSpec};
 use algonius_warden::Warden;
@@ -65,13 +65,13 @@ impl ProgramRegistry {
     }
 
     /// Requests the version of an agent's program in the background.
-    pub(crate) fn request_version(
+    pub(crate) fn spawn_version_request(
         &self,
         requester: VersionRequester,
         spec: &Arc<AgentSpec>,
         program: &Arc<ProgramSpec>,
     ) {
-        let (id, status) = (spec.id.clone(), facts_without_version(program));
+        let (id, status) = (spec.id.clone(), status_without_version(program));
         self.statuses.send_modify(|all| _ = all.insert(id.clone(), status));
         if program.program_runtime.version.is_none() {
             return;
@@ -101,7 +101,7 @@ pub(crate) async fn inspect_program(
     spec: Arc<AgentSpec>,
     program: Arc<ProgramSpec>,
 ) -> ProgramStatus {
-    let status = facts_without_version(&program);
+    let status = status_without_version(&program);
     let Some(version) = program.program_runtime.version.clone() else { return status };
     let reported_version =
         requester.request_version((spec, Arc::clone(&program)), &version, VERSION_TIMEOUT).await;
@@ -113,7 +113,7 @@ pub(crate) async fn inspect_program(
 }
 
 /// Returns the facts that are known without a version request.
-fn facts_without_version(program: &ProgramSpec) -> ProgramStatus {
+fn status_without_version(program: &ProgramSpec) -> ProgramStatus {
     let program_runtime = &program.program_runtime;
     let tested_versions = program_runtime.version.as_ref().and_then(|spec| spec.tested.as_ref());
     ProgramStatus {

@@ -2,7 +2,7 @@
 //!
 //! One task performs all steps in sequence: it reads the configuration again, compares it with the one in force, and
 //! applies each difference. Each kind of difference has its own file here: `difference` finds it, and `agents`,
-//! `redaction`, `schedules` and `tokens` apply it.
+//! `redaction`, `schedules` and `token_administration` apply it.
 
 mod agent_switches;
 mod agents;
@@ -11,12 +11,12 @@ mod config_protection;
 mod difference;
 mod file_watch;
 mod programs;
-mod publication;
 mod redaction;
 mod reload_handle;
 mod report;
 mod schedules;
-mod tokens;
+mod status_publisher;
+mod token_administration;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,12 +41,12 @@ use agents::ServedAgents;
 pub(crate) use agents::specs_by_id;
 use config_protection::FileProtection;
 use file_watch::ConfigFiles;
-use publication::{StatusPublisher, WatchState};
 pub(crate) use redaction::RedactionState;
 use reload_handle::ReloadRequest;
-pub(crate) use reload_handle::{ReloadHandle, ReloadState, channel};
+pub(crate) use reload_handle::{ReloadHandle, ReloaderChannels, channel};
 pub(crate) use schedules::configured_schedules;
-use tokens::{TokenAdministration, replace_token_file};
+use status_publisher::{StatusPublisher, WatchState};
+use token_administration::{TokenAdministration, replace_token_file};
 
 /// Interval between two checks of the configuration files; an idle service sleeps in between.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -88,21 +88,20 @@ impl Reloader {
         context: ReloadContext,
         settings: Settings,
         (specs, credentials, switches): (AgentSpecs, Credentials, AgentSwitches),
-        state: ReloadState,
+        state: ReloaderChannels,
     ) -> JoinHandle<()> {
         let ReloadContext { source, clock, store, agent_factory, agent_registry, .. } = context;
-        let ReloadState { requests, status, log_level } = state;
-        let (http_state, redaction, breakers) =
-            (context.http_state, context.redaction, context.breakers);
+        let ReloaderChannels { requests, status, log_level } = state;
+        let (http_state, redaction) = (context.http_state, context.redaction);
         let mut reloader = Self {
-            protection: FileProtection::of(source.file()),
-            files: ConfigFiles::of(source, &settings),
+            protection: FileProtection::new(source.file()),
+            files: ConfigFiles::new(source, &settings),
             agents: ServedAgents::new((agent_factory, agent_registry), http_state.address(), specs),
             tokens: TokenAdministration::new(store, Arc::clone(&clock), credentials),
             publisher: StatusPublisher::new(clock, status, log_level),
             http_state,
             redaction,
-            breakers,
+            breakers: context.breakers,
             startup_settings: Settings { agents: Vec::new(), ..settings.clone() },
             settings,
             switches,
@@ -111,11 +110,11 @@ impl Reloader {
         reloader.protect_files();
         reloader.publisher.publish_start(reloader.watch_state(), reloader.switches.overridden());
         reloader.publish();
-        tokio::spawn(reloader.work(requests))
+        tokio::spawn(reloader.run(requests))
     }
 
     /// Handles requests and detected changes, one after the other.
-    async fn work(mut self, mut requests: mpsc::Receiver<ReloadRequest>) {
+    async fn run(mut self, mut requests: mpsc::Receiver<ReloadRequest>) {
         let mut checks = interval(CHECK_INTERVAL);
         // A check that was late must not be followed by others at once: each of them finds the same.
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -125,7 +124,7 @@ impl Reloader {
                     Some(request) => self.handle_request(request).await,
                     None => return,
                 },
-                Some(departed) = self.agents.next_departed() => self.remove_departed(departed),
+                Some(drained) = self.agents.next_drained() => self.remove_drained(drained),
                 _ = checks.tick() => {
                     self.check_files().await;
                     self.check_programs().await;
@@ -144,7 +143,7 @@ impl Reloader {
         // The change itself may come from another user.
         self.protection.update_obstacle(&self.settings);
         self.publish_watch_state();
-        if self.protection.is_watching(&self.settings) {
+        if self.protection.applies_changes_automatically(&self.settings) {
             _ = self.reload("a file has changed").await; // The log and the status report it.
         }
     }
@@ -177,7 +176,7 @@ impl Reloader {
     async fn rotate_operator_token(&mut self) -> Result<(), Failure> {
         replace_token_file(self.settings.server.token_file.clone()).await?;
         self.files.record_states(); // The service itself changed this file, so its change requests no reload.
-        self.tokens.renew(&self.settings, self.agents.specs(), &mut self.redaction).await?;
+        self.tokens.reload(&self.settings, self.agents.specs(), &mut self.redaction).await?;
         tracing::info!("operator token rotated");
         Ok(())
     }
@@ -191,7 +190,7 @@ impl Reloader {
     }
 
     /// Removes an agent from the published configuration after it has finished its executions.
-    fn remove_departed(&mut self, agent: Option<AgentId>) {
+    fn remove_drained(&mut self, agent: Option<AgentId>) {
         let Some(id) = agent else { return };
         // The agent may have been configured again since.
         if self.settings.agents.iter().all(|agent| agent.spec.id != id) {
@@ -209,7 +208,7 @@ impl Reloader {
     /// Returns true if changed files are applied automatically, and the reason if not.
     fn watch_state(&self) -> WatchState {
         WatchState {
-            is_watching: self.protection.is_watching(&self.settings),
+            is_watching: self.protection.applies_changes_automatically(&self.settings),
             obstacle: self.protection.obstacle().cloned(),
         }
     }

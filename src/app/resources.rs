@@ -4,27 +4,27 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use algonius_actors::decide::admission::dedup_key::Keyring;
+use algonius_actors::decide::admission::keyed_hasher::KeyedHasher;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::services::monitor_handle::MonitorHandle;
 use algonius_actors::services::{
-    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, RecordStores,
-    RedactorHandle, Services,
+    ActiveWriters, AttemptResources, BudgetUsageCache, CredentialBreakers, InputSealer,
+    RecordStores, RedactorHandle, Services,
 };
 use algonius_store::{Durability, Store};
 use algonius_warden::OutputMemory;
-use algonius_warden::process_holders::{HolderCommand, LaunchOptions, ProcessHolders};
+use algonius_warden::process_holders::{HolderCommand, ProcessHolderOptions, ProcessHolders};
 use tokio::task::spawn_blocking;
 
 use crate::app::agent_factory::{AgentFactory, agent_user_settings};
 use crate::app::confinement::HostContext;
-use crate::app::input_sealer::KeySealer;
+use crate::app::input_sealer::KeyringSealer;
 use crate::app::{confinement, credentials};
 use crate::config::{self, RequestLimits, ServerSettings, ServiceFiles};
 use crate::observe::Instruments;
 use crate::platform::tls::WatchedServerConfig;
-use crate::serve::http::listen::{ListenLimits, bind};
+use crate::serve::http::listen::{ListenLimits, bind_with_retry};
 use crate::{StartError, host_capabilities};
 
 /// Base resources of the service.
@@ -42,19 +42,19 @@ impl ServiceResources {
     /// the confinement of the agents.
     pub(crate) async fn open(
         (server, inputs, files): (&ServerSettings, &config::InputSettings, &ServiceFiles),
-        agents: &mut [config::Agent],
+        agents: &mut [config::ConfiguredAgent],
         command: HolderCommand,
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
         let certificates = server.tls.clone().map(WatchedServerConfig::open).transpose()?;
-        let listener = bind(server.listen)
+        let listener = bind_with_retry(server.listen)
             .await
             .map_err(|source| StartError::Listen { address: server.listen, source })?;
         let address = listener.local_addr().unwrap_or(server.listen);
         credentials::check_anonymous_access(agents, address)?;
         let capabilities = probe_host().await?;
         let host = HostContext { capabilities: &capabilities, files };
-        agents.iter_mut().try_for_each(|agent| confinement::decide_sandbox(agent, &host))?;
+        agents.iter_mut().try_for_each(|agent| confinement::require_isolation(agent, &host))?;
         let store = Arc::new(Store::open(&server.data_dir, durability(server)).await?);
         let user_settings = agent_user_settings(server);
         agents.iter_mut().try_for_each(|agent| confinement::assign_user(agent, &user_settings))?;
@@ -68,7 +68,7 @@ impl ServiceResources {
             (server.runtime_dir.clone(), server.programs.reattach_grace);
         let (groups, output_memory) =
             (groups.clone(), OutputMemory::with_limit(server.programs.output_memory));
-        let launch_options = LaunchOptions {
+        let launch_options = ProcessHolderOptions {
             command,
             runtime_dir,
             instance,
@@ -79,7 +79,7 @@ impl ServiceResources {
         let holders = ProcessHolders::start(launch_options).await;
         let holders = holders.map_err(|source| StartError::Warden { source })?;
         let folders = (server.runtime_dir.as_path(), server.data_dir.as_path());
-        let sealer = KeySealer::open(inputs, folders, instance, &holders).await?;
+        let sealer = KeyringSealer::load_or_create(inputs, folders, instance, &holders).await?;
         let input_sealer = InputSealer::new(Arc::new(sealer), inputs.retry_window);
         let (capabilities_and_files, groups_and_holders) =
             ((capabilities, files), (groups, holders));
@@ -106,13 +106,13 @@ impl ServiceResources {
             clock,
             redactor,
             input_sealer: self.input_sealer.clone(),
-            keyring: Keyring::new(self.store.instance().key),
+            keyring: KeyedHasher::new(self.store.instance().key),
             observer: Arc::new(instruments.clone()),
             monitor: MonitorHandle::default(),
             resources: AttemptResources::with_memory(agents_memory),
             active_writers: ActiveWriters::default(),
             breakers: CredentialBreakers::default(),
-            budget_usages: BudgetUsages::default(),
+            budget_usages: BudgetUsageCache::default(),
         }
     }
 }
@@ -133,7 +133,7 @@ pub(crate) const fn listen_limits(server: &ServerSettings) -> ListenLimits {
 
 fn durability(server: &ServerSettings) -> Durability {
     match server.durability {
-        config::DurabilitySetting::Process => Durability::Process,
-        config::DurabilitySetting::Power => Durability::Power,
+        config::DurabilitySetting::Process => Durability::ProcessCrash,
+        config::DurabilitySetting::Power => Durability::PowerFailure,
     }
 }

@@ -21,8 +21,8 @@ impl ScheduleTemplateRenderer for TemplateRenderer {
             time: local_time.format("%H:%M").to_string(),
             param: spec.params.clone(),
         };
-        let template =
-            Template::of::<ScheduleValues>(&spec.input).map_err(|error| error.to_string())?;
+        let template = Template::for_values::<ScheduleValues>(&spec.input)
+            .map_err(|error| error.to_string())?;
         template.render(&values).map_err(|error| error.to_string())
     }
 }

@@ -72,7 +72,7 @@ pub enum StartError {
     },
     /// The token file can be neither read nor created.
     #[error("the token file can be neither read nor made")]
-    Token {
+    TokenFile {
         /// Cause of the failure.
         source: io::Error,
     },

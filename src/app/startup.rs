@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::api::RequestsSlot;
-use algonius_actors::api::supervision_tree::{SupervisionTree, TreePlan};
+use algonius_actors::api::RequestHandleCell;
+use algonius_actors::api::supervision_tree::{SupervisionTree, TreeOptions};
 use algonius_actors::maintenance::monitor::ReadingSettings;
 use algonius_actors::maintenance::retention::RetentionSpec;
-use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::execution::record::ExecutionFilter;
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::OnServiceLoss;
+use algonius_actors::model::program::ServiceLossAction;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::host_metrics::HostMetrics;
 use algonius_actors::ports::ledger::Ledger;
@@ -69,7 +69,7 @@ impl StartedService {
         // Before this process creates a folder that could be mistaken for an old one.
         resources.agent_factory.remove_stale_folders().await;
         let definitions =
-            agents.iter().map(|agent| resources.agent_factory.definition(agent.clone()));
+            agents.iter().map(|agent| resources.agent_factory.build_definition(agent.clone()));
         let definitions: Vec<_> = definitions.collect();
         let specs = reload::specs_by_id(definitions.iter().map(|definition| &definition.spec));
         let credentials = Credentials::seed(&*resources.store, settings, &specs, &**clock).await?;
@@ -92,7 +92,7 @@ impl StartedService {
     }
 
     /// Accepts connections, and watches the configuration from then on.
-    pub(crate) fn open(
+    pub(crate) fn start_listening(
         self,
         source: ConfigSource,
         settings: Settings,
@@ -107,7 +107,7 @@ impl StartedService {
         let scheme = if certificates.is_some() { "https" } else { "http" };
         let (reload_handle, reload_state) =
             reload::channel(&store, settings.observability.log.level, source.file());
-        let holders = Arc::clone(agent_factory.holders());
+        let process_holders = Arc::clone(agent_factory.holders());
         let mcp_servers = agent_factory.mcp_servers().clone();
         let static_state = StaticState {
             address,
@@ -115,7 +115,7 @@ impl StartedService {
             api: tree.api().clone(),
             push_registry,
             capabilities: agent_factory.capabilities().clone(),
-            holders: Arc::clone(&holders),
+            holders: Arc::clone(&process_holders),
             instruments: observability.instruments.clone(),
             admin: Arc::new(reload_handle.clone()),
             program_registry: agent_factory.program_registry().clone(),
@@ -149,7 +149,7 @@ impl StartedService {
             push_worker,
             observability,
             store: service_store,
-            holders,
+            process_holders,
             shutdown_handle,
             server_handle,
             reload_handle,
@@ -161,20 +161,21 @@ impl StartedService {
 /// Ends held programs that no agent will resume, before anything starts that may work in the same folder.
 async fn end_unresumable_programs(
     ledger: &dyn Ledger,
-    agents: &[config::Agent],
+    agents: &[config::ConfiguredAgent],
     holders: &ProcessHolders,
 ) -> Result<(), StartError> {
     let reattaches = |id: &AgentId| {
         let mut matching = agents.iter().filter(|agent| agent.spec.id == *id);
         matching.any(|agent| {
-            agent.program().is_some_and(|program| program.on_loss == OnServiceLoss::Reattach)
+            agent.program().is_some_and(|program| program.on_loss == ServiceLossAction::Reattach)
         })
     };
     let unfinished = ledger
         .executions(ExecutionFilter { unfinished: true, ..ExecutionFilter::default() })
         .await?;
     let resumable = unfinished.into_iter().filter(|record| {
-        matches!(record.state, State::Starting | State::Running) && reattaches(&record.agent)
+        matches!(record.state, ExecutionState::Starting | ExecutionState::Running)
+            && reattaches(&record.agent)
     });
     holders.end_all_except(&resumable.map(|record| (record.id, record.attempt_id)).collect()).await;
     Ok(())
@@ -185,7 +186,7 @@ fn agents_memory(
     pressure: Option<config::PressureSettings>,
     host_metrics: &dyn HostMetrics,
 ) -> Option<u64> {
-    pressure?.agents_memory.or_else(|| Some(host_metrics.memory()? / 5 * 4))
+    pressure?.max_reserved_memory.or_else(|| Some(host_metrics.total_memory()? / 5 * 4))
 }
 
 /// Returns the bounds of the history. Without bounds, sealed inputs are erased nevertheless.
@@ -198,7 +199,7 @@ fn retention_spec(retention: Option<config::RetentionSettings>) -> RetentionSpec
 async fn start_tree(
     services: Services,
     definitions: Vec<AgentDefinition>,
-    plan: TreePlan,
+    plan: TreeOptions,
     holders: &ProcessHolders,
 ) -> Result<SupervisionTree, StartError> {
     let tree = SupervisionTree::start(services, definitions, plan).await;
@@ -212,19 +213,19 @@ fn tree_plan(
     settings: &Settings,
     host_metrics: Arc<dyn HostMetrics>,
     store: &Arc<Store>,
-    requests_slot: RequestsSlot,
-) -> TreePlan {
+    request_handle_cell: RequestHandleCell,
+) -> TreeOptions {
     let readings = |it: config::PressureSettings| ReadingSettings {
         host_metrics,
         spec: it.spec,
         interval: it.interval,
     };
-    TreePlan {
+    TreeOptions {
         readings: settings.pressure.map(readings),
         scheduler_config: Some(scheduler_config(store, &settings.scheduling)),
         retention: Some(retention_spec(settings.retention)),
         alerts: settings.observability.alerts.spec,
-        requests_slot,
+        request_handle_cell,
     }
 }
 
@@ -234,7 +235,7 @@ fn scheduler_config(store: &Arc<Store>, scheduling: &SchedulerSettings) -> Sched
         schedule_store: Arc::clone(store) as _,
         renderer: Arc::new(TemplateRenderer),
         configured: Some(reload::configured_schedules(scheduling)),
-        occurrence_retention: scheduling.history,
+        occurrence_retention: scheduling.history_retention,
         max_sleep: DEFAULT_MAX_SLEEP,
     }
 }

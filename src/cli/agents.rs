@@ -1,7 +1,7 @@
 //! `algonius agents`: lists, shows, enables, disables, adds and tests agents.
 
 mod add;
-mod draft;
+mod config_draft;
 mod presets;
 mod probe;
 
@@ -200,11 +200,11 @@ async fn switch(
         return Ok(());
     }
     let SwitchedAgent { id, enabled, configured } = &switched;
-    let state_text = |is_on: bool| if is_on { "enabled" } else { "disabled" };
+    let enabled_text = |is_on: bool| if is_on { "enabled" } else { "disabled" };
     let duration_note = match enabled == configured {
         true => "as configured".to_owned(),
-        false => format!("until it is switched back; configured: {}", state_text(*configured)),
+        false => format!("until it is switched back; configured: {}", enabled_text(*configured)),
     };
-    out.print_line(&format!("agent {id} is {}, {duration_note}", state_text(*enabled)));
+    out.print_line(&format!("agent {id} is {}, {duration_note}", enabled_text(*enabled)));
     Ok(())
 }

@@ -382,7 +382,7 @@ mod tests {
                 assert!(example.starts_with(command_line), "{example}");
                 let line = example.split(" < ").next().unwrap_or_default();
                 let line = line.split(" > ").next().unwrap_or_default();
-                let parsed = Args::command().try_get_matches_from(arguments(line));
+                let parsed = Args::command().try_get_matches_from(split_arguments(line));
                 assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
                 example_count += 1;
             }
@@ -391,7 +391,7 @@ mod tests {
     }
 
     /// Arguments of a command line with double quotes.
-    fn arguments(line: &str) -> Vec<String> {
+    fn split_arguments(line: &str) -> Vec<String> {
         let parts = line.split('"').enumerate();
         let words = parts.flat_map(|(index, part)| match index % 2 {
             0 => part.split_whitespace().map(str::to_owned).collect(),

@@ -4,10 +4,10 @@ mod agent_call;
 mod connector;
 pub(super) mod error_response;
 pub(super) mod execution_feed;
-mod http;
+pub(super) mod feed_item;
 pub(super) mod percent_encoding;
+mod service_client;
 pub(super) mod sse_stream;
-pub(super) mod tail;
 
 pub(super) use agent_call::similar_agent_hint;
-pub(super) use http::{RequestHeader, ServiceClient};
+pub(super) use service_client::{RequestHeader, ServiceClient};

@@ -1,16 +1,16 @@
 //! `algonius doctor`: diagnoses problems and suggests fixes.
 
+pub(super) mod agent_environment;
 pub(super) mod agent_program;
 mod agents;
 mod backend_program;
-pub(super) mod environment;
 pub(super) mod finding;
 mod listen_address;
 mod machine;
 mod model_provider;
 mod network;
-mod paths;
 mod resource_limits;
+mod service_files;
 mod version;
 
 use std::path::Path;
@@ -22,10 +22,10 @@ use super::client::ServiceClient;
 use super::configuration::ConfigLocation;
 use super::error::CliError;
 use super::output::CliOutput;
-use super::service::installed::InstalledUnit;
+use super::service::installed_unit::InstalledUnit;
 use crate::config::{self, ConfigFault, LoadedConfig, Severity};
 use crate::host_capabilities;
-use environment::AgentEnvironment;
+use agent_environment::AgentEnvironment;
 use finding::{Finding, FindingLevel, print_findings};
 
 /// Runs the checks and prints the findings. Needs no service; if one runs on the same configuration, the command
@@ -58,7 +58,7 @@ pub(super) async fn run(
         Ok(LoadedConfig { mut settings, warnings }) => {
             findings.extend(warnings.iter().map(fault_finding));
             let environment_file = environment.unit().map(InstalledUnit::environment_file);
-            findings.extend(paths::check(&settings, file, environment_file));
+            findings.extend(service_files::check(&settings, file, environment_file));
             findings.push(listen_address::check(&settings.server).await);
             findings.extend(agents::check(&mut settings, file, &capabilities).await);
         }

@@ -9,8 +9,8 @@ use crate::config::ConfigFaults;
 use crate::platform::tls::TlsError;
 use crate::wire::admin::ConfigurationError;
 use crate::{StartError, wire::api::ErrorBody};
-use add_agent::AddError;
-use service::ServiceError;
+use add_agent::AddAgentError;
+use service::ServiceCommandError;
 
 /// Error of a command.
 #[derive(Debug, thiserror::Error)]
@@ -44,22 +44,22 @@ pub(super) enum CliError {
     UnknownCode { code: String, hint: String },
     /// A part of an id names several tasks.
     #[error("`{id}` is a part of several ids; give more of it:{}", candidate_lines(.candidates, *.has_more))]
-    Ambiguous { id: String, candidates: Vec<String>, has_more: bool },
+    AmbiguousId { id: String, candidates: Vec<String>, has_more: bool },
     /// The service refuses requests for a known time.
     #[error("{}", too_many_requests_message(.error_body, *.seconds))]
     TooManyRequests { error_body: ErrorBody, seconds: u64 },
     /// The service rejected its configuration.
     #[error("{}", rejection_message(.error_body, .faults))]
-    Rejected { error_body: ErrorBody, faults: Vec<ConfigurationError> },
+    ConfigurationRejected { error_body: ErrorBody, faults: Vec<ConfigurationError> },
     /// The agent did not succeed.
     #[error("{message}")]
     NotSucceeded { message: String, error_body: Option<ErrorBody> },
     /// The configuration is invalid.
     #[error("{0}")]
-    Configuration(ConfigFaults),
+    InvalidConfiguration(ConfigFaults),
     /// Agents of the configuration have no program on this machine.
     #[error("{agents} of the agents are unavailable: their programs are not installed")]
-    Unavailable { agents: usize },
+    UnavailableAgents { agents: usize },
     /// A unit would start a service whose `PATH` lacks programs.
     #[error("{}", .0.join("\n"))]
     MissingPrograms(Vec<String>),
@@ -74,10 +74,10 @@ pub(super) enum CliError {
     Start(#[from] StartError),
     /// systemd is not available or refused the request.
     #[error("{0}")]
-    Service(#[from] ServiceError),
+    Service(#[from] ServiceCommandError),
     /// An agent was not added.
     #[error("{0}")]
-    Add(#[from] AddError),
+    AddAgent(#[from] AddAgentError),
     /// The message cannot be read.
     #[error("standard input could not be read")]
     Input { source: std::io::Error },
@@ -129,7 +129,7 @@ impl CliError {
         match self {
             Self::Refused(error_body)
             | Self::TooManyRequests { error_body, .. }
-            | Self::Rejected { error_body, .. } => Some(error_body),
+            | Self::ConfigurationRejected { error_body, .. } => Some(error_body),
             Self::NotSucceeded { error_body, .. } => error_body.as_ref(),
             _ => None,
         }
@@ -140,14 +140,14 @@ impl CliError {
         match self {
             Self::InvalidUrl { .. }
             | Self::Authorities(_)
-            | Self::Configuration(_)
-            | Self::Unavailable { .. }
+            | Self::InvalidConfiguration(_)
+            | Self::UnavailableAgents { .. }
             | Self::MissingPrograms(_)
-            | Self::Ambiguous { .. }
+            | Self::AmbiguousId { .. }
             | Self::UnknownCode { .. }
-            | Self::Rejected { .. } => 4,
+            | Self::ConfigurationRejected { .. } => 4,
             Self::Service(error) => error.exit_code(),
-            Self::Add(error) => error.exit_code(),
+            Self::AddAgent(error) => error.exit_code(),
             Self::NoToken { .. } => 2,
             Self::NotSucceeded { .. } => 5,
             Self::Refused(error_body) | Self::TooManyRequests { error_body, .. } => {

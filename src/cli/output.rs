@@ -32,7 +32,7 @@ pub(super) struct CliOutput {
 
 /// Standard output or standard error.
 struct OutputStream {
-    file: Box<dyn Write>,
+    writer: Box<dyn Write>,
     /// Filter of control characters; `None` prints the text unchanged.
     scanner: Option<TerminalScanner>,
     is_terminal: bool,
@@ -76,13 +76,13 @@ impl CliOutput {
     pub(super) fn print_lines(&self, lines: &[String]) -> io::Result<()> {
         let mut stdout = self.stdout();
         stdout.print_line(&lines.join("\n"))?;
-        stdout.file.flush()
+        stdout.writer.flush()
     }
 
     /// Prints a whole text; on a terminal it ends with a line end.
     pub(super) fn print_text(&self, text: &str) {
         let mut stdout = self.stdout();
-        _ = stdout.print_piece(text).and_then(|()| stdout.end());
+        _ = stdout.print_piece(text).and_then(|()| stdout.end_text());
     }
 
     /// Prints a piece of a text immediately.
@@ -96,9 +96,9 @@ impl CliOutput {
     }
 
     /// Ends texts that were printed piece by piece.
-    pub(super) fn end(&self) {
-        _ = self.stdout().end();
-        _ = self.stderr().end();
+    pub(super) fn end_text(&self) {
+        _ = self.stdout().end_text();
+        _ = self.stderr().end_text();
     }
 
     /// Prints a shape as JSON.
@@ -131,7 +131,7 @@ impl CliOutput {
         // The table measures the printed text, so its cells are filtered first.
         let rows = rows.into_iter().map(|row| match self.is_raw {
             true => row,
-            false => row.map(|cell| terminal_text::line(&cell)),
+            false => row.map(|cell| terminal_text::escape_line(&cell)),
         });
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(headings).add_rows(rows);
@@ -141,7 +141,7 @@ impl CliOutput {
     /// Prints a remark to standard error.
     pub(super) fn print_note(&self, text: &str) {
         // The earlier output ends first: otherwise the remark would have its color.
-        _ = self.stdout().finish();
+        _ = self.stdout().finish_scanner();
         _ = self.stderr().print_line(text);
     }
 
@@ -167,7 +167,7 @@ impl CliOutput {
 
     /// Returns a JSON document in its printed form.
     pub(super) fn printable_json(&self, document: &str) -> String {
-        if self.is_raw { document.to_owned() } else { terminal_text::json(document) }
+        if self.is_raw { document.to_owned() } else { terminal_text::escape_json(document) }
     }
 
     /// Borrows standard output for one statement only: no method of a pipe prints to the other one.
@@ -183,15 +183,15 @@ impl CliOutput {
 impl Drop for CliOutput {
     /// Prints the text that the filter still holds back, and resets the color of the terminal.
     fn drop(&mut self) {
-        _ = self.stdout().finish();
-        _ = self.stderr().finish();
+        _ = self.stdout().finish_scanner();
+        _ = self.stderr().finish_scanner();
     }
 }
 
 impl OutputStream {
-    fn new(file: Box<dyn Write>, is_terminal: bool, is_raw: bool) -> Self {
+    fn new(writer: Box<dyn Write>, is_terminal: bool, is_raw: bool) -> Self {
         let scanner = (!is_raw).then(|| TerminalScanner::new(is_terminal));
-        Self { file, scanner, is_terminal, has_open_line: false }
+        Self { writer, scanner, is_terminal, has_open_line: false }
     }
 
     fn print_piece(&mut self, text: &str) -> io::Result<()> {
@@ -199,36 +199,36 @@ impl OutputStream {
             self.has_open_line = last != '\n';
         }
         match &mut self.scanner {
-            Some(scanner) => self.file.write_all(scanner.push(text).as_bytes())?,
-            None => self.file.write_all(text.as_bytes())?,
+            Some(scanner) => self.writer.write_all(scanner.push(text).as_bytes())?,
+            None => self.writer.write_all(text.as_bytes())?,
         }
-        self.file.flush()
+        self.writer.flush()
     }
 
     /// Prints the text that the filter holds back, and resets colors.
-    fn finish(&mut self) -> io::Result<()> {
+    fn finish_scanner(&mut self) -> io::Result<()> {
         let pending = self.scanner.as_mut().map(TerminalScanner::finish).unwrap_or_default();
-        self.file.write_all(pending.as_bytes())?;
-        self.file.flush()
+        self.writer.write_all(pending.as_bytes())?;
+        self.writer.flush()
     }
 
     /// Ends a text; on a terminal it ends with a line end.
-    fn end(&mut self) -> io::Result<()> {
-        self.finish()?;
+    fn end_text(&mut self) -> io::Result<()> {
+        self.finish_scanner()?;
         if std::mem::take(&mut self.has_open_line) && self.is_terminal {
-            self.file.write_all(b"\n")?;
+            self.writer.write_all(b"\n")?;
         }
-        self.file.flush()
+        self.writer.flush()
     }
 
     fn print_line(&mut self, text: &str) -> io::Result<()> {
-        self.finish()?;
+        self.finish_scanner()?;
         self.has_open_line = false;
         let text = match &mut self.scanner {
             Some(scanner) => scanner.push(text) + &scanner.finish(),
             None => text.to_owned(),
         };
-        self.file.write_all(format!("{text}\n").as_bytes())
+        self.writer.write_all(format!("{text}\n").as_bytes())
     }
 }
 
@@ -251,7 +251,7 @@ impl Write for JsonDocumentWriter {
         let incomplete = self.pending_bytes.split_off(complete_len);
         let text = String::from_utf8_lossy(&std::mem::replace(&mut self.pending_bytes, incomplete))
             .into_owned();
-        stdout.write_all(terminal_text::json(&text).as_bytes())?;
+        stdout.write_all(terminal_text::escape_json(&text).as_bytes())?;
         Ok(bytes.len())
     }
 

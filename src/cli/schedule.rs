@@ -8,7 +8,7 @@ use super::args::schedule::{ScheduleCommand, ScheduleOptions};
 use super::client::ServiceClient;
 use super::error::CliError;
 use super::output::CliOutput;
-use super::output::screen::cut;
+use super::output::screen::truncate_line;
 use super::output::time_text::format_duration;
 use crate::wire::api::schedules::{
     OccurrenceEntry, OccurrenceList, Preview, ScheduleDetail, ScheduleEntry, ScheduleList, Upcoming,
@@ -34,7 +34,7 @@ pub(super) async fn run(
         }
         ScheduleCommand::Update { id, options } => update(client, &id, options, out).await,
         ScheduleCommand::Delete { id } => {
-            client.remove(&format!("{SCHEDULES_PATH}/{id}")).await?;
+            client.delete_ignoring_body(&format!("{SCHEDULES_PATH}/{id}")).await?;
             if out.is_json() {
                 out.print_json(&json!({"removed": id}));
             } else {
@@ -102,7 +102,7 @@ async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), C
     }
     print_entry(&detail.entry, out);
     out.print_line(&format!("means     {}", detail.description));
-    let input = cut(detail.entry.definition.input.trim(), MAX_INPUT_CHARS);
+    let input = truncate_line(detail.entry.definition.input.trim(), MAX_INPUT_CHARS);
     out.print_line(&format!("input     {input}"));
     statistics_lines(&detail.statistics).iter().for_each(|line| out.print_line(line));
     out.print_line("next times:");
@@ -127,8 +127,9 @@ fn statistics_lines(statistics: &ScheduleStatistics) -> Vec<String> {
             0 => String::new(),
             count => format!(", {count} of them after a failed attempt"),
         };
-        let success_rate =
-            statistics.success_permille.map_or(String::new(), |it| format!(" ({})", percent(it)));
+        let success_rate = statistics
+            .success_permille
+            .map_or(String::new(), |it| format!(" ({})", format_percent(it)));
         lines.push(format!(
             "results   {} of {} tasks succeeded{success_rate}{retried_note}",
             statistics.succeeded, statistics.ended
@@ -146,13 +147,13 @@ fn statistics_lines(statistics: &ScheduleStatistics) -> Vec<String> {
         let delay_note = statistics.delay_max_ms.map_or(String::new(), |delay_ms| {
             format!("; the latest was {} late", format_duration(delay_ms.saturating_mul(1000)))
         });
-        lines.push(format!("on time   {} within 30 s{delay_note}", percent(punctual)));
+        lines.push(format!("on time   {} within 30 s{delay_note}", format_percent(punctual)));
     }
     lines
 }
 
 /// Formats thousandths as a percentage.
-fn percent(permille: u64) -> String {
+fn format_percent(permille: u64) -> String {
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
@@ -237,12 +238,12 @@ fn print_entry(entry: &ScheduleEntry, out: &CliOutput) {
     }
 }
 
-fn print_preview(due_times: &Preview, out: &CliOutput) {
+fn print_preview(preview: &Preview, out: &CliOutput) {
     if out.is_json() {
-        return out.print_json(due_times);
+        return out.print_json(preview);
     }
-    out.print_line(&due_times.description);
-    print_upcoming(&due_times.upcoming, out);
+    out.print_line(&preview.description);
+    print_upcoming(&preview.upcoming, out);
 }
 
 fn print_upcoming(times: &[Upcoming], out: &CliOutput) {

@@ -17,7 +17,7 @@ use super::output::CliOutput;
 use crate::config::{ConfigFault, ConfigSource, LoadedConfig, LogFormat, ServerSettings, Settings};
 use crate::observe::logging::{self, LineFormat, LogHandle};
 use crate::{RunningService, start_with_source};
-use notify::Notifier;
+use notify::SystemdNotifier;
 
 /// Serves until SIGTERM or SIGINT, then drains; a second signal kills running executions. SIGHUP reloads the
 /// configuration. SIGUSR2 stops the service for the next binary, which takes over the running executions.
@@ -27,7 +27,8 @@ pub(super) async fn run(
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let source = ConfigSource::new(configuration.file.as_deref()).with_listen_address(listen);
-    let LoadedConfig { settings, warnings } = source.read().map_err(CliError::Configuration)?;
+    let LoadedConfig { settings, warnings } =
+        source.read().map_err(CliError::InvalidConfiguration)?;
     let log_handle = init_logging(&settings, &warnings);
     if listen.is_some() {
         warn_about_plain_http(&settings.server);
@@ -43,7 +44,7 @@ pub(super) async fn run(
     log_handle.export_to(service.instruments());
     let mut level_changes = service.log_level();
     out.print_note(&banner(&service, configuration, &token_file, &agents));
-    let notifier = Notifier::of_environment();
+    let notifier = SystemdNotifier::from_env();
     notifier.notify_ready(service.scheme(), service.address());
     loop {
         tokio::select! {

@@ -1,7 +1,7 @@
 //! `algonius service`: installs the service under systemd, for a user or for the machine.
 
 pub(super) mod install_paths;
-pub(super) mod installed;
+pub(super) mod installed_unit;
 mod systemd;
 mod unit;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::args::service::{InstallScope, ServiceCommand, UnitOptions};
 use super::error::CliError;
-use super::error::service::ServiceError;
+use super::error::service::ServiceCommandError;
 use super::output::CliOutput;
 use crate::config::{self, Severity};
 
@@ -40,13 +40,12 @@ fn unit_owner(scope: &InstallScope) -> UnitOwner {
 }
 
 /// Returns the requested unit.
-fn requested_unit(owner: &UnitOwner, options: UnitOptions) -> Result<Unit, ServiceError> {
-    let directories = DirectoryVariables::of_this_process();
+fn requested_unit(owner: &UnitOwner, options: UnitOptions) -> Result<Unit, ServiceCommandError> {
+    let directories = DirectoryVariables::from_env();
     let program = match options.program {
         Some(program) => absolute_path(&program)?,
-        None => {
-            std::env::current_exe().map_err(|source| ServiceError::UnknownProgramPath { source })?
-        }
+        None => std::env::current_exe()
+            .map_err(|source| ServiceCommandError::UnknownProgramPath { source })?,
     };
     let config_file = match options.config {
         Some(config_file) => absolute_path(&config_file)?,
@@ -56,8 +55,8 @@ fn requested_unit(owner: &UnitOwner, options: UnitOptions) -> Result<Unit, Servi
     Unit::new(owner.clone(), &program, &config_file, search_path)
 }
 
-fn absolute_path(file: &Path) -> Result<PathBuf, ServiceError> {
-    std::path::absolute(file).map_err(|source| ServiceError::UnknownProgramPath { source })
+fn absolute_path(file: &Path) -> Result<PathBuf, ServiceCommandError> {
+    std::path::absolute(file).map_err(|source| ServiceCommandError::UnknownProgramPath { source })
 }
 
 /// Installs the unit, but writes nothing if the service could not start with it.
@@ -67,17 +66,17 @@ fn install(
     force: bool,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let systemd = Systemd::of(owner)?;
+    let systemd = Systemd::for_owner(owner)?;
     let unit = requested_unit(owner, options)?;
     check_configuration(&unit)?;
     owner.check_user_exists()?;
-    let file = owner.unit_file(&DirectoryVariables::of_this_process())?;
+    let file = owner.unit_file(&DirectoryVariables::from_env())?;
     if !force {
         check_generated(&file)?;
     }
     write_unit(&file, &unit.text())?;
-    systemd.run_command(&["daemon-reload"])?;
-    systemd.run_command(&["enable", "--now", install_paths::UNIT_NAME])?;
+    systemd.run_systemctl(&["daemon-reload"])?;
+    systemd.run_systemctl(&["enable", "--now", install_paths::UNIT_NAME])?;
     if out.is_json() {
         let unit_file = file.display().to_string();
         out.print_json(
@@ -88,7 +87,7 @@ fn install(
     out.print_line(&format!("unit           {}", file.display()));
     out.print_line(&format!("configuration  {}", unit.config_file()));
     out.print_line(&format!("log            {}", systemd.log_command()));
-    if let Some(remark) = owner.remark() {
+    if let Some(remark) = owner.install_note() {
         out.print_note(remark);
     }
     Ok(())
@@ -98,12 +97,12 @@ fn install(
 fn check_configuration(unit: &Unit) -> Result<(), CliError> {
     let file = Path::new(unit.config_file());
     if !file.exists() {
-        return Err(ServiceError::NoConfiguration { file: file.to_owned() }.into());
+        return Err(ServiceCommandError::NoConfiguration { file: file.to_owned() }.into());
     }
     let env = |name: &str| {
         if name == "PATH" { Some(unit.search_path().to_owned()) } else { std::env::var(name).ok() }
     };
-    let loaded = config::load(file, &env).map_err(CliError::Configuration)?;
+    let loaded = config::load(file, &env).map_err(CliError::InvalidConfiguration)?;
     // The user can first install the program or set another path.
     let missing_programs = loaded.warnings.iter().filter(|it| it.severity == Severity::Unavailable);
     let missing_programs: Vec<_> = missing_programs.map(ToString::to_string).collect();
@@ -118,7 +117,7 @@ fn check_configuration(unit: &Unit) -> Result<(), CliError> {
 fn check_generated(file: &Path) -> Result<(), CliError> {
     match fs::read_to_string(file) {
         Ok(text) if unit::is_generated(&text) => Ok(()),
-        Ok(_) => Err(ServiceError::ForeignUnit { file: file.to_owned() }.into()),
+        Ok(_) => Err(ServiceCommandError::ForeignUnit { file: file.to_owned() }.into()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(source) => {
             Err(CliError::File { problem: "cannot read", file: file.to_owned(), source })
@@ -139,15 +138,15 @@ fn write_unit(file: &Path, text: &str) -> Result<(), CliError> {
 }
 
 fn uninstall(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
-    let systemd = Systemd::of(owner)?;
+    let systemd = Systemd::for_owner(owner)?;
     let file = installed_unit_file(owner)?;
     check_generated(&file)?;
-    systemd.run_command(&["disable", "--now", install_paths::UNIT_NAME])?;
+    systemd.run_systemctl(&["disable", "--now", install_paths::UNIT_NAME])?;
     fs::remove_file(&file).map_err(|source| {
         let (problem, file) = ("cannot remove", file.clone());
         CliError::File { problem, file, source }
     })?;
-    systemd.run_command(&["daemon-reload"])?;
+    systemd.run_systemctl(&["daemon-reload"])?;
     if out.is_json() {
         out.print_json(&json!({"removed": file.display().to_string()}));
     } else {
@@ -157,13 +156,13 @@ fn uninstall(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
 }
 
 /// Returns the path of the installed unit.
-fn installed_unit_file(owner: &UnitOwner) -> Result<PathBuf, ServiceError> {
-    let file = owner.unit_file(&DirectoryVariables::of_this_process())?;
-    if file.exists() { Ok(file) } else { Err(ServiceError::NotInstalled { file }) }
+fn installed_unit_file(owner: &UnitOwner) -> Result<PathBuf, ServiceCommandError> {
+    let file = owner.unit_file(&DirectoryVariables::from_env())?;
+    if file.exists() { Ok(file) } else { Err(ServiceCommandError::NotInstalled { file }) }
 }
 
 fn status(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
-    let systemd = Systemd::of(owner)?;
+    let systemd = Systemd::for_owner(owner)?;
     let file = installed_unit_file(owner)?;
     let state = systemd.state()?;
     if out.is_json() {

@@ -33,7 +33,7 @@ pub(super) async fn watch(
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let mut stop_signal = pin!(wait_for_stop_signal());
-    let mut screen = Screen::of_stdout().filter(|_| !out.is_json());
+    let mut screen = Screen::for_stdout().filter(|_| !out.is_json());
     let mut last_status: Option<ServiceStatus> = None;
     loop {
         let response = tokio::select! {

@@ -9,7 +9,7 @@ pub(super) mod tree;
 pub(super) mod watch;
 
 use algonius_actors::model::agent::queue::Queued;
-use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::execution::event::{Event, EventKind};
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use super::args::filters::Filters;
 use super::client::ServiceClient;
 use super::error::CliError;
 use super::output::CliOutput;
-use super::output::screen::cut;
+use super::output::screen::truncate_line;
 use super::output::time_text::{self, format_duration};
 use super::output::usage_text;
 use crate::wire::api::history::{AttemptEntry, ExecutionDetail};
@@ -63,7 +63,7 @@ const MAX_STDERR_LINES: usize = 40;
 fn row(entry: &ExecutionEntry) -> [String; 9] {
     let summary = entry.summary.as_ref();
     let caller = summary.and_then(|summary| summary.caller.clone());
-    let request = summary.map(|summary| cut(&summary.request, MAX_REQUEST_CHARS));
+    let request = summary.map(|summary| truncate_line(&summary.request, MAX_REQUEST_CHARS));
     [
         entry.id.clone(),
         entry.agent.clone(),
@@ -112,7 +112,7 @@ pub(super) async fn show(
         let mut events: Vec<_> = detail.events.iter().collect();
         events.sort_by_key(|event| event.at);
         for event in events {
-            event_text::line(client, id, event)
+            event_text::fetch_sentence_line(client, id, event)
                 .await
                 .into_iter()
                 .for_each(|line| out.print_line(&line));
@@ -162,7 +162,7 @@ fn print_details(detail: &ExecutionDetail, out: &CliOutput) {
         let (agent, id, name) = (&entry.agent, &entry.id, interruption.as_str());
         // An execution that runs has open interactions, which have the text of the request.
         let (request, hint) = match entry.phase {
-            State::Running => {
+            ExecutionState::Running => {
                 (name.to_owned(), format!("`algonius approvals --task {id}` shows the questions"))
             }
             _ => {
@@ -280,7 +280,7 @@ pub(super) async fn delete(
     id: &str,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    client.remove(&format!("/api/v1/executions/{id}")).await?;
+    client.delete_ignoring_body(&format!("/api/v1/executions/{id}")).await?;
     if out.is_json() {
         out.print_json(&json!({"removed": id}));
     } else {
@@ -299,5 +299,5 @@ pub(super) async fn export(
     let limit = limit.map(|limit| ("limit", limit.to_string()));
     let extra_pairs: Vec<_> = limit.into_iter().chain([("text", with_texts.to_string())]).collect();
     let path = format!("/api/v1/executions/export?{}", filters.query(&extra_pairs));
-    client.copy(&path, &mut out.document_writer()).await
+    client.download(&path, &mut out.document_writer()).await
 }

@@ -54,7 +54,7 @@ pub(super) async fn revoke(
     name: &str,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let name: String = name.bytes().map(escape_byte).collect();
+    let name: String = name.bytes().map(percent_encode_byte).collect();
     let response: Value = client.delete(&format!("/api/v1/tokens/{name}")).await?;
     print_result(&response, "revoked", out);
     Ok(())
@@ -76,7 +76,7 @@ fn print_result(response: &Value, text: &str, out: &CliOutput) {
 }
 
 /// Escapes a byte for a path.
-fn escape_byte(byte: u8) -> String {
+fn percent_encode_byte(byte: u8) -> String {
     if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
         char::from(byte).to_string()
     } else {

@@ -15,7 +15,7 @@ use super::keys::{
 use super::presets::MergedDocument;
 use super::service_files::ServiceFiles;
 use super::settings::{CallerSettings, ObservabilitySettings, SecrecySettings, Settings};
-use super::table::{ConfigReader, Section, SourcePosition, Spanned};
+use super::table::{ConfigReader, Positioned, Section, SourcePosition};
 
 /// Reads the whole document. Returns `None` if settings cannot be built; a fault gives the reason.
 pub(super) fn read<'c>(
@@ -27,7 +27,7 @@ pub(super) fn read<'c>(
     // The bounds of most numbers below follow from these limits.
     let limits = AgentSettingBounds::read(root.section("limits"));
     // The ids are read before all else that may name an agent.
-    let sections = with_valid_ids(reader, root.sections("agents"));
+    let sections = parse_section_ids(reader, root.sections("agents"));
     if sections.is_empty() {
         reader.error(&root.position.below("agents"), "one agent at least is needed");
     }
@@ -43,7 +43,7 @@ pub(super) fn read<'c>(
     let push = push::read(root.section("push"));
     let retention = retention::read(root.section("retention"));
     let redaction = redaction::read(root.section("redaction"));
-    let metrics = alerts::metrics(root.section("metrics"));
+    let serves_metrics = alerts::metrics(root.section("metrics"));
     let alerts = Box::new(alerts::read(root.section("alerts")));
     let telemetry = telemetry::read(root.section("telemetry"));
     let tokens = tokens::read(&mut root, &ids);
@@ -52,7 +52,7 @@ pub(super) fn read<'c>(
     let inputs = inputs::read(root.section("inputs"), data_dir);
     let cognition = CognitionCatalog::read(&mut root, &sections);
     let context = ReadContext {
-        limits: &limits,
+        bounds: &limits,
         data_dir,
         cognition: &cognition,
         agent_presets: &merged_document.agent_presets,
@@ -75,7 +75,7 @@ pub(super) fn read<'c>(
         default_agent,
         callers: CallerSettings { tokens, lockout },
         secrecy: SecrecySettings { secrets, redaction, inputs },
-        observability: ObservabilitySettings { log, metrics, alerts, telemetry },
+        observability: ObservabilitySettings { log, serves_metrics, alerts, telemetry },
         scheduling,
         files: Vec::new(),
         service_files: ServiceFiles::default(),
@@ -84,15 +84,15 @@ pub(super) fn read<'c>(
 }
 
 /// Returns the sections whose name is a valid id.
-fn with_valid_ids<'c>(
+fn parse_section_ids<'c>(
     reader: &ConfigReader<'c>,
-    sections: Vec<(Spanned<String>, Section<'c>)>,
-) -> Vec<(Spanned<AgentId>, Section<'c>)> {
+    sections: Vec<(Positioned<String>, Section<'c>)>,
+) -> Vec<(Positioned<AgentId>, Section<'c>)> {
     let mut identified_sections = Vec::new();
     for (name, section) in sections {
         match AgentId::new(name.value.as_str()) {
             Ok(value) => {
-                identified_sections.push((Spanned { value, position: name.position }, section));
+                identified_sections.push((Positioned { value, position: name.position }, section));
             }
             Err(error) => reader.error(&name.position, error.to_string()),
         }

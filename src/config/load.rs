@@ -5,13 +5,13 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::diagnostics::{
-    ConfigFault, ConfigFaults, FaultCode, Severity, from_message, sort_by_position,
+    ConfigFault, ConfigFaults, FaultCode, Severity, new_diagnostic, sort_by_position,
 };
 use super::document;
-use super::presets::{self, PresetSource};
+use super::presets::{self, PresetCatalog};
 use super::service_files::{ConfiguredFiles, ServiceFiles};
 use super::settings::{SecrecySettings, Settings};
-use super::table::{ConfigReader, Diagnostics, SourcePosition};
+use super::table::{ConfigReader, ReadResult, SourcePosition};
 
 /// Configuration that is built into the program; it works without changes.
 pub const SHIPPED_CONFIG: &str = include_str!("../../config/supervisor.toml");
@@ -36,7 +36,7 @@ pub fn load(
 ) -> Result<LoadedConfig, ConfigFaults> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| unreadable_file(path, &format!("cannot be read: {error}")))?;
-    check(&ConfigText { path, text: &text, is_shipped: false }, env)
+    load_config_text(&ConfigText { path, text: &text, is_shipped: false }, env)
 }
 
 /// Reads the configuration that is built into the program.
@@ -45,7 +45,7 @@ pub fn load(
 /// Fails if the configuration does not suit this machine.
 pub fn load_shipped(env: &dyn Fn(&str) -> Option<String>) -> Result<LoadedConfig, ConfigFaults> {
     let path = Path::new("supervisor.toml");
-    check(&ConfigText { path, text: SHIPPED_CONFIG, is_shipped: true }, env)
+    load_config_text(&ConfigText { path, text: SHIPPED_CONFIG, is_shipped: true }, env)
 }
 
 /// Reads a text as the contents of a file.
@@ -57,7 +57,7 @@ pub fn load_text(
     text: &str,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<LoadedConfig, ConfigFaults> {
-    check(&ConfigText { path, text, is_shipped: false }, env)
+    load_config_text(&ConfigText { path, text, is_shipped: false }, env)
 }
 
 /// Text of a configuration, and the path that names it in faults.
@@ -69,7 +69,7 @@ struct ConfigText<'t> {
 }
 
 /// Checks the text of a file. Relative paths are relative to the file's folder.
-fn check(
+fn load_config_text(
     config_text: &ConfigText<'_>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<LoadedConfig, ConfigFaults> {
@@ -81,16 +81,16 @@ fn check(
     for error in &syntax_errors {
         let span = error.span().unwrap_or_default();
         let position = SourcePosition { key_path: String::new(), span, is_printable: false };
-        reader.error(&position, from_message(error.message()).with_code(FaultCode::Syntax));
+        reader.error(&position, new_diagnostic(error.message()).with_code(FaultCode::Syntax));
     }
-    let preset_source = PresetSource::open(document.get_ref(), file.parent().unwrap_or(&file));
+    let preset_catalog = PresetCatalog::open(document.get_ref(), file.parent().unwrap_or(&file));
     let merged_document = syntax_errors
         .is_empty()
-        .then(|| presets::merge(document.get_ref(), &preset_source, &reader));
+        .then(|| presets::merge(document.get_ref(), &preset_catalog, &reader));
     let settings = merged_document
         .as_ref()
         .and_then(|merged_document| document::read(&reader, merged_document));
-    let Diagnostics { faults, secrets, files, secret_files, mut texts } = reader.finish();
+    let ReadResult { faults, secrets, files, secret_files, mut texts } = reader.finish();
     if let Some(main_text) = texts.first_mut().filter(|_| !is_shipped) {
         main_text.file.clone_from(&file);
     }
@@ -98,7 +98,7 @@ fn check(
     match settings {
         Some(settings) if is_valid => Ok(LoadedConfig {
             settings: Settings {
-                service_files: ServiceFiles::of(
+                service_files: ServiceFiles::new(
                     &settings.server,
                     Some(file.as_path()).filter(|_| !is_shipped),
                     ConfiguredFiles {

@@ -42,21 +42,21 @@ const BUILT_IN_PRESETS: [(&str, &str); 12] = [
 ];
 
 /// Preset as written.
-struct Preset {
+struct PresetText {
     /// Path that faults name.
     file: PathBuf,
     text: Cow<'static, str>,
 }
 
 /// Available presets: the built-in ones, overridden by those of a folder.
-pub(super) struct PresetSource {
-    presets: BTreeMap<String, Preset>,
+pub(super) struct PresetCatalog {
+    presets: BTreeMap<String, PresetText>,
     /// Folder of the files that were read, or could not be.
     folder: PathBuf,
     unreadable: BTreeMap<String, (PathBuf, io::Error)>,
 }
 
-impl PresetSource {
+impl PresetCatalog {
     /// Opens the folder that the document names, relative to `folder`, and reads all presets.
     pub(super) fn open(document: &DeTable<'_>, folder: &Path) -> Self {
         // The document is not checked yet: the presets are merged into it before any key is read.
@@ -72,20 +72,20 @@ impl PresetSource {
     fn read(folder: PathBuf) -> Self {
         let built_in = BUILT_IN_PRESETS.iter().map(|(name, text)| {
             let file = PathBuf::from(format!("{name}.{PRESET_EXTENSION} (built in)"));
-            ((*name).to_owned(), Preset { file, text: Cow::Borrowed(text) })
+            ((*name).to_owned(), PresetText { file, text: Cow::Borrowed(text) })
         });
-        let mut preset_source =
+        let mut preset_catalog =
             Self { presets: built_in.collect(), folder, unreadable: BTreeMap::new() };
-        for (name, file) in preset_files(&preset_source.folder) {
+        for (name, file) in preset_files(&preset_catalog.folder) {
             match read_preset(&file) {
                 Ok(text) => {
                     let text = Cow::Owned(text);
-                    preset_source.presets.insert(name, Preset { file, text });
+                    preset_catalog.presets.insert(name, PresetText { file, text });
                 }
-                Err(error) => _ = preset_source.unreadable.insert(name, (file, error)),
+                Err(error) => _ = preset_catalog.unreadable.insert(name, (file, error)),
             }
         }
-        preset_source
+        preset_catalog
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
@@ -137,8 +137,8 @@ pub struct PresetSummary {
 /// omitted; a configuration that names it gets the reason.
 #[must_use]
 pub fn available_presets(folder: Option<&Path>) -> Vec<PresetSummary> {
-    let preset_source = PresetSource::read(folder.map_or_else(PathBuf::new, Path::to_owned));
-    let summary = |(name, preset): (&String, &Preset)| {
+    let preset_catalog = PresetCatalog::read(folder.map_or_else(PathBuf::new, Path::to_owned));
+    let summary = |(name, preset): (&String, &PresetText)| {
         let document = DeTable::parse(&preset.text).ok()?;
         let about = document.get_ref().get("about").and_then(|about| about.get_ref().as_table());
         let agent = document.get_ref().get("agent").and_then(|agent| agent.get_ref().as_table());
@@ -150,7 +150,7 @@ pub fn available_presets(folder: Option<&Path>) -> Vec<PresetSummary> {
             file: matches!(preset.text, Cow::Owned(_)).then(|| preset.file.clone()),
         })
     };
-    preset_source.presets.iter().filter_map(summary).collect()
+    preset_catalog.presets.iter().filter_map(summary).collect()
 }
 
 /// Returns a table below a key.

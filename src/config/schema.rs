@@ -12,7 +12,7 @@ use toml::de::DeTable;
 use super::document;
 use super::load::SHIPPED_CONFIG;
 use super::presets::MergedDocument;
-use super::table::{ConfigReader, KeyDescriptions, ValueBounds, ValueShape, ValueShapes};
+use super::table::{ConfigReader, KeyDescriptions, ShapeRecorder, ValueBounds, ValueShape};
 
 pub(super) mod key_descriptions;
 
@@ -72,7 +72,7 @@ pub fn schema() -> Value {
     // A key with a row is described there; a key without one only in the shipped file.
     descriptions
         .extend(descriptions_of_rows.into_iter().map(|(path, text)| (path, text.to_owned())));
-    let mut root = Node::default();
+    let mut root = KeyNode::default();
     for (path, shape) in shapes {
         root.insert(&path, shape);
     }
@@ -96,7 +96,7 @@ fn describe_keys(text: &str) -> KeyDescriptions {
     let reader = ConfigReader::new(file, text, file.to_owned(), &env).with_recorded_shapes();
     let (document, _) = DeTable::parse_recoverable(text);
     document::read(&reader, &MergedDocument::without_presets(document.get_ref()));
-    reader.into_shapes().map(ValueShapes::into_descriptions).unwrap_or_default()
+    reader.into_shapes().map(ShapeRecorder::into_descriptions).unwrap_or_default()
 }
 
 /// Returns a `[limits]` table that makes every other bound as wide as possible.
@@ -119,12 +119,12 @@ fn widest_limits(shapes: &BTreeMap<String, ValueShape>) -> String {
 
 /// Key, and the keys below it.
 #[derive(Default)]
-struct Node {
+struct KeyNode {
     shape: Option<ValueShape>,
     children: BTreeMap<String, Self>,
 }
 
-impl Node {
+impl KeyNode {
     /// Inserts a shape at a path such as `agents.x.skills[0].id`.
     fn insert(&mut self, path: &str, shape: ValueShape) {
         let path = path.replace("[0]", ".[]");

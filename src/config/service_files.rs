@@ -33,7 +33,7 @@ pub(super) struct ConfiguredFiles {
 
 impl ServiceFiles {
     /// Collects the files of a configuration. `file` is the configuration itself, if it is a file.
-    pub(super) fn of(
+    pub(super) fn new(
         server: &ServerSettings,
         file: Option<&Path>,
         configured_files: ConfiguredFiles,
@@ -45,7 +45,7 @@ impl ServiceFiles {
         unreadable.extend(server.tls.iter().map(|files| files.key_file.clone()));
         unreadable.extend(secret_files);
         unreadable.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT_FILE)));
-        let mut unwritable = vec![server.configuration.presets.clone()];
+        let mut unwritable = vec![server.configuration.presets_dir.clone()];
         unwritable.extend(std::env::current_exe());
         unwritable.extend(programs.iter().cloned());
         unwritable.extend(server.tls.iter().map(|files| files.cert_file.clone()));
@@ -92,7 +92,7 @@ impl ServiceFiles {
     }
 
     /// Returns all files and folders that an agent may not change.
-    pub fn trusted(&self) -> impl Iterator<Item = &Path> {
+    pub fn protected_paths(&self) -> impl Iterator<Item = &Path> {
         self.unreadable.iter().chain(&self.unwritable).map(PathBuf::as_path)
     }
 }

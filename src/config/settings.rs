@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use algonius_actors::model::access::principal::TokenSeed;
+use algonius_actors::model::access::principal::ConfiguredToken;
 use algonius_actors::model::id::AgentId;
-use algonius_redact::Redaction;
+use algonius_redact::RedactionConfig;
 
-use super::keys::agent::Agent;
+use super::keys::agent::ConfiguredAgent;
 use super::keys::alerts::AlertSettings;
 use super::keys::inputs::InputSettings;
 use super::keys::log::LogSettings;
@@ -31,7 +31,7 @@ pub struct Settings {
     /// Retention of the history; `None` keeps all of it.
     pub retention: Option<RetentionSettings>,
     /// Agents in the order of the file; never empty.
-    pub agents: Vec<Agent>,
+    pub agents: Vec<ConfiguredAgent>,
     /// Agent of requests that name none.
     pub default_agent: Option<AgentId>,
     /// Callers that the service accepts.
@@ -52,7 +52,7 @@ pub struct Settings {
 #[derive(Debug, Clone)]
 pub struct CallerSettings {
     /// Configured tokens, including those of single agents.
-    pub tokens: Vec<TokenSeed>,
+    pub tokens: Vec<ConfiguredToken>,
     /// Limits for wrong credentials.
     pub lockout: LockoutSettings,
 }
@@ -63,7 +63,7 @@ pub struct SecrecySettings {
     /// Texts that must be redacted everywhere.
     pub secrets: Vec<String>,
     /// Additional redaction.
-    pub redaction: Redaction,
+    pub redaction: RedactionConfig,
     /// Settings of inputs that contain a secret.
     pub inputs: InputSettings,
 }
@@ -84,7 +84,7 @@ pub struct ObservabilitySettings {
     /// Log settings.
     pub log: LogSettings,
     /// True if metrics are served to callers that may read.
-    pub metrics: bool,
+    pub serves_metrics: bool,
     /// Conditions of alerts, and their receivers.
     pub alerts: Box<AlertSettings>,
     /// OpenTelemetry collector.

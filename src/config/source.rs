@@ -9,7 +9,7 @@ use super::load::{LoadedConfig, load, load_shipped};
 use super::settings::Settings;
 
 /// Lookup of a variable in an environment.
-type VariableLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+type SharedEnvLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Source of a configuration. Cheap to clone.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub struct ConfigSource {
 #[derive(Clone)]
 enum SourceOrigin {
     /// File, or the shipped configuration, with an environment.
-    File(Option<PathBuf>, VariableLookup),
+    File(Option<PathBuf>, SharedEnvLookup),
     /// Settings that never change.
     Fixed(Box<Settings>),
 }

@@ -15,9 +15,9 @@ mod shape;
 pub(crate) mod value;
 
 pub(crate) use bounds::ValueBounds;
-pub(crate) use key::{Count, Flag, Key, Keyword, Seconds};
-pub(crate) use keyword_list::keyword_list;
-pub(crate) use position::{SourcePosition, Spanned, WrittenValue};
-pub(crate) use reader::{ConfigReader, ConfigTextFile, Diagnostics};
+pub(crate) use key::{ConfigKey, Count, Flag, Keyword, Seconds};
+pub(crate) use keyword_list::read_keyword_list;
+pub(crate) use position::{Positioned, PositionedValue, SourcePosition};
+pub(crate) use reader::{ConfigReader, ConfigTextFile, ReadResult};
 pub(crate) use section::Section;
-pub(crate) use shape::{KeyDescriptions, ValueShape, ValueShapes};
+pub(crate) use shape::{KeyDescriptions, ShapeRecorder, ValueShape};

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::agent::{
-    Access, AgentProfile, AgentSpec, Capacity, Deadlines, OverridePolicy, ProgramFacts, RetrySpec,
-    SizeLimits, Skill, WorkLimits, WorkerFacts,
+    Access, AgentProfile, AgentSpec, Capacity, OverridePolicy, PhaseTimeouts, ProgramWorkerSpec,
+    RetrySpec, SizeLimits, Skill, WorkLimits, WorkerSpec,
 };
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{InputMethod, OutputMethod, VariableSecrecy};
@@ -123,7 +123,7 @@ fn a_minimal_file_gives_the_default_settings() {
         durability: DurabilitySetting::Process,
         configuration: ConfigFileSettings {
             watch: true,
-            presets: server.configuration.presets.clone(),
+            presets_dir: server.configuration.presets_dir.clone(),
         },
         request_access: AccessSettings::default(),
     };
@@ -158,9 +158,9 @@ fn an_agent_of_one_line_gets_every_default() {
         },
         enabled: true,
         access: Access::ReadOnly,
-        worker: WorkerFacts::Program(ProgramFacts {
+        worker: WorkerSpec::Program(ProgramWorkerSpec {
             heartbeat: Some(seconds(30)),
-            ..ProgramFacts::default()
+            ..ProgramWorkerSpec::default()
         }),
         limits: WorkLimits {
             capacity: Capacity {
@@ -168,7 +168,7 @@ fn an_agent_of_one_line_gets_every_default() {
                 max_waiting: 10,
                 queue_timeout: seconds(1800),
             },
-            deadlines: Deadlines {
+            timeouts: PhaseTimeouts {
                 start: seconds(30),
                 run: seconds(300),
                 idle: None,

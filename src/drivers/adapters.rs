@@ -5,7 +5,7 @@
 mod claude;
 mod codex;
 mod copilot;
-mod draft;
+mod draft_message;
 pub(super) mod event_line;
 pub(super) mod event_reader;
 pub(super) mod failure;
@@ -26,7 +26,7 @@ pub(super) trait EventAdapter: Send {
 
     /// Returns true if a line brings only a piece of text that a later line brings as a whole. The raw output omits
     /// such a line, because pieces would multiply its size.
-    fn is_piece(&self, _line: &Value) -> bool {
+    fn is_delta(&self, _line: &Value) -> bool {
         false
     }
 
@@ -37,7 +37,7 @@ pub(super) trait EventAdapter: Send {
 }
 
 /// Returns a new adapter for a run.
-pub(super) fn adapter(dialect: EventDialect) -> Box<dyn EventAdapter> {
+pub(super) fn new_adapter(dialect: EventDialect) -> Box<dyn EventAdapter> {
     match dialect {
         EventDialect::Claude => Box::<claude::ClaudeAdapter>::default(),
         EventDialect::Codex => Box::<codex::CodexAdapter>::default(),

@@ -10,26 +10,26 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::completion::{CompletionRequest, ModelReply};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::completion::{CompletionError, Completions};
+use algonius_actors::ports::completion::{CompletionClient, CompletionError};
 use async_trait::async_trait;
 use tokio::time::sleep;
 
 use crate::platform::http_client::{self, OutgoingClient};
-use call::{CallFault, ChatCall};
-use limits::LimitRegistry;
+use chat_call::{CallFault, ChatCall};
+use provider_limits::LimitRegistry;
 
-mod call;
+mod chat_call;
 mod chat_reply;
 mod chat_request;
-mod limits;
+mod provider_limits;
 #[cfg(test)]
 mod tests;
 
 /// Pauses before the repetitions of a call, after the first failure, the second, and so on.
-const REPETITION_PAUSES: [RepetitionPause; 3] = [
-    RepetitionPause { fault: Duration::from_secs(1), rate_limit: Duration::from_secs(5) },
-    RepetitionPause { fault: Duration::from_secs(2), rate_limit: Duration::from_secs(10) },
-    RepetitionPause { fault: Duration::from_secs(4), rate_limit: Duration::from_secs(20) },
+const RETRY_BACKOFFS: [RetryBackoff; 3] = [
+    RetryBackoff { fault: Duration::from_secs(1), rate_limit: Duration::from_secs(5) },
+    RetryBackoff { fault: Duration::from_secs(2), rate_limit: Duration::from_secs(10) },
+    RetryBackoff { fault: Duration::from_secs(4), rate_limit: Duration::from_secs(20) },
 ];
 
 /// Longest pause that a provider may require; a longer one ends the call.
@@ -37,7 +37,7 @@ const MAX_REQUIRED_PAUSE: Duration = Duration::from_secs(60);
 
 /// Pause before one repetition of a call.
 #[derive(Debug, Clone, Copy)]
-struct RepetitionPause {
+struct RetryBackoff {
     /// Pause after a fault of the network or of the provider.
     fault: Duration,
     /// Pause after a refusal for too many calls, if the provider requires none.
@@ -50,7 +50,7 @@ pub struct ModelConnections {
     http: OutgoingClient,
     limits: LimitRegistry,
     clock: Arc<dyn Clock>,
-    pauses: [RepetitionPause; REPETITION_PAUSES.len()],
+    pauses: [RetryBackoff; RETRY_BACKOFFS.len()],
 }
 
 /// Client of one provider.
@@ -67,7 +67,7 @@ impl ModelConnections {
     /// Fails if TLS cannot be set up.
     pub fn new(clock: Arc<dyn Clock>) -> io::Result<Self> {
         let http = http_client::outgoing_client()?;
-        Ok(Self { http, limits: LimitRegistry::default(), clock, pauses: REPETITION_PAUSES })
+        Ok(Self { http, limits: LimitRegistry::default(), clock, pauses: RETRY_BACKOFFS })
     }
 
     /// Returns a client. Clients of the same provider share its limits, also if the provider was read again.
@@ -78,13 +78,16 @@ impl ModelConnections {
 }
 
 #[async_trait]
-impl Completions for ModelClient {
+impl CompletionClient for ModelClient {
     async fn complete(&self, request: CompletionRequest) -> Result<ModelReply, CompletionError> {
         let call = ChatCall::new(&self.provider, &request).ok_or_else(|| {
-            self.failed(Code::ModelUnavailable, "has an address or a key that cannot be sent")
+            self.completion_error(
+                Code::ModelUnavailable,
+                "has an address or a key that cannot be sent",
+            )
         })?;
         drop(request);
-        let limits = self.connections.limits.limits_of(&self.provider).await;
+        let limits = self.connections.limits.find_or_create(&self.provider).await;
         let mut pauses = self.connections.pauses.into_iter();
         loop {
             let result = {
@@ -114,14 +117,14 @@ impl ModelClient {
     fn pause_after(
         &self,
         fault: CallFault,
-        next: Option<RepetitionPause>,
+        next: Option<RetryBackoff>,
     ) -> Result<Duration, CompletionError> {
         match fault {
             CallFault::Unusable(clause) => Err(CompletionError::Unusable(clause.to_owned())),
-            CallFault::Refused { code, clause } => Err(self.failed(code, &clause)),
+            CallFault::Refused { code, clause } => Err(self.completion_error(code, &clause)),
             CallFault::Transient { clause } => next
                 .map(|next| next.fault)
-                .ok_or_else(|| self.failed(Code::ModelUnavailable, &clause)),
+                .ok_or_else(|| self.completion_error(Code::ModelUnavailable, &clause)),
             CallFault::RateLimited { until } => {
                 let required = until.map(|until| until - self.connections.clock.now());
                 let required = required.map(|pause| pause.to_std().unwrap_or_default());
@@ -138,7 +141,7 @@ impl ModelClient {
         }
     }
 
-    fn failed(&self, code: Code, clause: &str) -> CompletionError {
+    fn completion_error(&self, code: Code, clause: &str) -> CompletionError {
         CompletionError::Failed(self.failure(code, clause))
     }
 

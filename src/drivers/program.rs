@@ -3,13 +3,13 @@
 mod attempt;
 pub mod backend_process;
 pub mod context;
-pub mod driver;
-mod environment;
-pub(in crate::drivers) mod limits;
-mod persistent;
+pub(in crate::drivers) mod limit_monitor;
+pub mod process_driver;
+mod program_environment;
 mod running_process;
 mod sandbox;
 pub mod service_paths;
+mod session_process;
 mod session_resume;
 mod success_checks;
 pub mod version;

@@ -6,14 +6,14 @@
 mod connection;
 mod conversation;
 mod event_stream;
-mod failures;
-mod run;
+mod remote_attempt;
+mod remote_fault;
 mod task_reader;
 
 use std::sync::Arc;
 
 use algonius_actors::driver::report::Reporter;
-use algonius_actors::driver::{AttemptLease, Driver, Lease, Work};
+use algonius_actors::driver::{AttemptLease, AttemptWork, Driver, Lease};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::agent::workspace::Workspace;
@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use tracing::Instrument;
 
 pub use self::connection::RemoteConnections;
-use self::run::RemoteAttempt;
+use self::remote_attempt::RemoteAttempt;
 
 /// Driver that calls a remote agent. It needs a tokio runtime.
 pub struct RemoteDriver {
@@ -50,7 +50,7 @@ impl Driver for RemoteDriver {
     }
 
     /// Two messages at once would both continue the same remote task or context.
-    fn takes_turns(&self) -> bool {
+    fn runs_turns_in_order(&self) -> bool {
         true
     }
 
@@ -58,7 +58,7 @@ impl Driver for RemoteDriver {
         Some(TextChannel::Answer)
     }
 
-    fn start(&self, work: Work, report: Reporter) -> Lease {
+    fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         let (stop, stopped) = watch::channel(false);
         let attempt = RemoteAttempt {
             remote: Arc::clone(&self.remote),
@@ -66,29 +66,30 @@ impl Driver for RemoteDriver {
             work,
         };
         let span = tracing::Span::current();
-        let task = tokio::spawn(attempt.run(report, RemoteStop::new(stopped)).instrument(span));
+        let task =
+            tokio::spawn(attempt.run(reporter, RemoteStopReceiver::new(stopped)).instrument(span));
         Box::new(RemoteLease { stop, task: Some(task) })
     }
 
-    fn resume(&self, _: Work, report: Reporter) -> Lease {
+    fn resume(&self, _: AttemptWork, reporter: Reporter) -> Lease {
         // The id of the remote task is stored at the end of an attempt only, so after a crash it is not known.
         let message = "the service lost its connection to the remote agent";
-        report.report_exit(Err(Failure::new(Code::Interrupted, message)), None);
+        reporter.report_exit(Err(Failure::new(Code::Interrupted, message)), None);
         Box::new(RemoteLease { stop: watch::Sender::new(true), task: None })
     }
 }
 
 /// Receiver of the order to stop. A dropped lease is an order too.
 #[derive(Clone)]
-struct RemoteStop(watch::Receiver<bool>);
+struct RemoteStopReceiver(watch::Receiver<bool>);
 
-impl RemoteStop {
+impl RemoteStopReceiver {
     const fn new(order: watch::Receiver<bool>) -> Self {
         Self(order)
     }
 
     /// Returns when the attempt has to stop.
-    async fn wait_for_order(&mut self) {
+    async fn wait_for_stop(&mut self) {
         _ = self.0.wait_for(|is_ordered| *is_ordered).await;
     }
 }

@@ -2,4 +2,4 @@
 
 pub(super) mod agent_turn;
 pub(super) mod protocol;
-pub(super) mod session;
+pub(super) mod stdio_exchange;

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use algonius_actors::model::agent::cognitive::{ToolHandler, ToolSpec};
 use algonius_actors::model::completion::ToolDefinitions;
-use algonius_actors::model::program::tool_sources::ToolSources;
+use algonius_actors::model::program::tool_backends::ToolBackends;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::notes::Notes;
-use algonius_actors::ports::tools::{CallStop, TextRedactor, ToolInvocation, Tools};
+use algonius_actors::ports::note_store::NoteStore;
+use algonius_actors::ports::tools::{StopReceiver, TextRedactor, ToolExecutor, ToolInvocation};
 use async_trait::async_trait;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::json;
@@ -32,7 +32,7 @@ pub struct ToolServices {
     /// Clock of the service.
     pub clock: Arc<dyn Clock>,
     /// Notes of all agents.
-    pub notes: Arc<dyn Notes>,
+    pub notes: Arc<dyn NoteStore>,
     /// Starter of programs.
     pub launcher: BackendLauncher,
     /// MCP servers.
@@ -50,7 +50,7 @@ pub struct ToolServices {
 /// | `Mcp` | those of the server | answer of the server |
 pub struct ToolHandlers {
     services: ToolServices,
-    sources: ToolSources,
+    sources: ToolBackends,
     /// Servers by their names.
     servers: BTreeMap<String, Arc<ServerHandle>>,
 }
@@ -58,21 +58,22 @@ pub struct ToolHandlers {
 impl ToolHandlers {
     /// Creates the handlers of an agent with these programs behind its tools.
     #[must_use]
-    pub fn new(services: ToolServices, sources: ToolSources) -> Self {
+    pub fn new(services: ToolServices, sources: ToolBackends) -> Self {
         let servers = sources.servers.iter();
-        let servers =
-            servers.map(|(name, server)| (name.clone(), services.servers.handle(server))).collect();
+        let servers = servers
+            .map(|(name, server)| (name.clone(), services.servers.find_or_create(server)))
+            .collect();
         Self { services, sources, servers }
     }
 
     fn present_time(&self) -> String {
         let now = self.services.clock.now();
-        json!({ "time": rfc3339(now), "weekday": now.format("%A").to_string() }).to_string()
+        json!({ "time": format_rfc3339(now), "weekday": now.format("%A").to_string() }).to_string()
     }
 }
 
 #[async_trait]
-impl Tools for ToolHandlers {
+impl ToolExecutor for ToolHandlers {
     async fn definitions(
         &self,
         tools: &[Arc<ToolSpec>],
@@ -81,19 +82,19 @@ impl Tools for ToolHandlers {
         self.server_definitions(tools, redactor).await
     }
 
-    async fn call(&self, call: ToolInvocation, mut stop: CallStop) -> Result<String, String> {
+    async fn call(&self, call: ToolInvocation, mut stop: StopReceiver) -> Result<String, String> {
         match call.tool.handler {
             ToolHandler::Clock => Ok(self.present_time()),
-            ToolHandler::AddNote => stop.interrupt(self.add_note(&call)).await,
-            ToolHandler::SearchNotes => stop.interrupt(self.search_notes(&call)).await,
+            ToolHandler::AddNote => stop.run_until_stopped(self.add_note(&call)).await,
+            ToolHandler::SearchNotes => stop.run_until_stopped(self.search_notes(&call)).await,
             // Its processes would outlive a dropped future.
             ToolHandler::Command => self.run_command(call, stop).await,
-            ToolHandler::Mcp => stop.interrupt(self.call_server(call)).await,
+            ToolHandler::Mcp => stop.run_until_stopped(self.call_server(call)).await,
         }
     }
 }
 
 /// Formats a time for a model, in UTC and whole seconds.
-fn rfc3339(time: DateTime<Utc>) -> String {
+fn format_rfc3339(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

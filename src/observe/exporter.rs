@@ -17,7 +17,7 @@ use crate::push::{WebhookClient, WebhookRequest};
 const QUEUE_CAPACITY: usize = 2048;
 
 /// Maximum number of items in a batch.
-const MAX_BATCH: usize = 512;
+const MAX_BATCH_ITEMS: usize = 512;
 
 /// Maximum time for which a batch is collected.
 const BATCH_DELAY: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ impl Exporter {
     ) -> Self {
         let (item_sender, queue) = mpsc::channel(QUEUE_CAPACITY);
         let exports_logs = collector.exports_logs;
-        tokio::spawn(ExportWorker { collector, client: webhook_client, metrics }.work(queue));
+        tokio::spawn(ExportWorker { collector, client: webhook_client, metrics }.run(queue));
         Self { item_sender, exports_logs }
     }
 
@@ -121,7 +121,8 @@ impl Batch {
         let mut batch = Self::default();
         batch.push(queue.recv().await?);
         let deadline = Instant::now() + BATCH_DELAY;
-        while batch.flush_done.is_none() && batch.spans.len() + batch.lines.len() < MAX_BATCH {
+        while batch.flush_done.is_none() && batch.spans.len() + batch.lines.len() < MAX_BATCH_ITEMS
+        {
             match timeout_at(deadline, queue.recv()).await {
                 Ok(Some(item)) => batch.push(item),
                 Ok(None) | Err(_) => break,
@@ -132,7 +133,7 @@ impl Batch {
 }
 
 impl ExportWorker {
-    async fn work(self, mut queue: mpsc::Receiver<ExportItem>) {
+    async fn run(self, mut queue: mpsc::Receiver<ExportItem>) {
         let mut is_reachable = true;
         while let Some(Batch { spans, lines, flush_done }) = Batch::gather(&mut queue).await {
             // At the end there is no time for another attempt.

@@ -53,10 +53,10 @@ impl GaugeValues {
                 registry.register(name, help, family);
             };
         register_for_agents(registry, "running", "Executions that hold a slot.", |agent| {
-            gauge_number(agent.work.running.len())
+            count_to_f64(agent.work.running.len())
         });
         register_for_agents(registry, "queued", "Executions in the queue.", |agent| {
-            gauge_number(agent.work.queued.len())
+            count_to_f64(agent.work.queued.len())
         });
         let help = "Restarts of the actor of an agent.";
         register_for_agents(registry, "agent_restarts", help, |agent| {
@@ -79,7 +79,7 @@ impl GaugeValues {
             for measure in BudgetMeasure::ALL {
                 spent
                     .get_or_create(&labels(*measure))
-                    .set(public_amount(*measure, measure.of(budget.spent)));
+                    .set(public_amount(*measure, measure.amount_in(budget.spent)));
             }
             for bound in &budget.bounds {
                 remaining
@@ -95,7 +95,7 @@ impl GaugeValues {
             let count =
                 self.tree.credentials.iter().filter(|account| account.cause == cause).count();
             let labels = vec![("cause", cause.as_str().to_owned().into())];
-            blocked_accounts.get_or_create(&labels).set(gauge_number(count));
+            blocked_accounts.get_or_create(&labels).set(count_to_f64(count));
         }
         let help = "Budget of an agent that it has spent today: counts, US dollars or seconds.";
         registry.register("budget_spent", help, spent);
@@ -120,7 +120,7 @@ impl GaugeValues {
         for cause in AlertCause::ALL {
             let alerts = self.tree.alerts.iter().filter(|alert| alert.cause == *cause);
             let labels = vec![("cause", cause.as_str().to_owned().into())];
-            open_alerts.get_or_create(&labels).set(gauge_number(alerts.count()));
+            open_alerts.get_or_create(&labels).set(count_to_f64(alerts.count()));
         }
         registry.register("alerts_open", "Active alerts.", open_alerts);
         let ledger_gauge = Gauge::<f64, AtomicU64>::default();
@@ -151,6 +151,6 @@ fn public_amount(measure: BudgetMeasure, amount: u64) -> f64 {
     }
 }
 
-fn gauge_number(count: usize) -> f64 {
+fn count_to_f64(count: usize) -> f64 {
     to_f64(u64::try_from(count).unwrap_or(u64::MAX))
 }

@@ -40,7 +40,7 @@ pub(crate) struct LogHandle {
 impl LogHandle {
     /// Changes the level of the log, unless `RUST_LOG` sets it.
     pub(crate) fn set_level(&self, level: Level) {
-        let result = self.filter.as_ref().map(|filter| filter.reload(filter_of(level)));
+        let result = self.filter.as_ref().map(|filter| filter.reload(level_filter(level)));
         if let Some(Err(error)) = result {
             tracing::error!(%error, "failed to change the log level");
         }
@@ -48,7 +48,7 @@ impl LogHandle {
 
     /// Also exports lines from now on, if the exporter accepts them.
     pub(crate) fn export_to(&self, instruments: &Instruments) {
-        if instruments.exports_lines() {
+        if instruments.exports_logs() {
             _ = self.instruments.set(instruments.clone()); // Whoever came first has them.
         }
     }
@@ -59,35 +59,35 @@ pub(crate) fn init(format: LineFormat, level: Level) -> LogHandle {
     let env_filter = EnvFilter::try_from_default_env().ok();
     let is_from_env = env_filter.is_some();
     let (filter, filter_handle) =
-        reload::Layer::new(env_filter.unwrap_or_else(|| filter_of(level)));
+        reload::Layer::new(env_filter.unwrap_or_else(|| level_filter(level)));
     let log_handle =
         LogHandle { filter: (!is_from_env).then_some(filter_handle), ..LogHandle::default() };
     let is_terminal = stderr().is_terminal();
     let is_json = format == LineFormat::Json || (format == LineFormat::Auto && !is_terminal);
-    let log_layer = LogWriter { is_json, is_coloured: is_terminal, log_handle: log_handle.clone() };
+    let log_layer = LogLayer { is_json, is_coloured: is_terminal, log_handle: log_handle.clone() };
     if tracing_subscriber::registry().with(log_layer.with_filter(filter)).try_init().is_err() {
         tracing::debug!("logging was already initialized");
     }
     log_handle
 }
 
-fn filter_of(level: Level) -> EnvFilter {
+fn level_filter(level: Level) -> EnvFilter {
     EnvFilter::default().add_directive(level.into())
 }
 
 /// Layer that writes lines to standard error.
-struct LogWriter {
+struct LogLayer {
     is_json: bool,
     is_coloured: bool,
     log_handle: LogHandle,
 }
 
 /// Returns true for events of the MCP library. They contain texts of servers, which may hold secrets.
-fn writes_foreign_text(target: &str) -> bool {
+fn is_from_mcp_library(target: &str) -> bool {
     target.starts_with("rmcp")
 }
 
-impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogWriter {
+impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogLayer {
     fn on_new_span(
         &self,
         attributes: &tracing::span::Attributes<'_>,
@@ -96,7 +96,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogWriter {
     ) {
         // The spans that ractor creates for each actor contain nothing that a reader knows.
         let target = attributes.metadata().target();
-        if target.starts_with("ractor") || writes_foreign_text(target) {
+        if target.starts_with("ractor") || is_from_mcp_library(target) {
             return;
         }
         if let Some(span) = context.span(id) {
@@ -107,7 +107,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogWriter {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        if writes_foreign_text(event.metadata().target()) {
+        if is_from_mcp_library(event.metadata().target()) {
             return;
         }
         let mut fields = LogFields::default();

@@ -88,7 +88,7 @@ pub(super) fn request_span(request: &RequestRecord<'_>) -> Value {
 pub(super) fn execution_span(execution: &EndedExecution) -> Value {
     let EndedExecution { subject, attempt_id, accepted_at: accepted, at, outcome, code, tokens } =
         execution;
-    let trace = TraceContext::of_execution(subject.request_trace.as_ref(), subject.execution);
+    let trace = TraceContext::for_execution(subject.request_trace.as_ref(), subject.execution);
     let mut attributes = subject_attributes(subject);
     attributes.push(attribute("algonius.outcome", outcome.to_string()));
     attributes.push(attribute("algonius.attempts", attempt_id.attempt));
@@ -112,14 +112,14 @@ pub(super) fn execution_span(execution: &EndedExecution) -> Value {
 pub(super) fn attempt_span(attempt: &EndedAttempt) -> Value {
     let EndedAttempt { subject, attempt_id, started_at, at, code, exit_code } = attempt;
     let trace =
-        TraceContext::of_attempt(subject.request_trace.as_ref(), subject.execution, *attempt_id);
+        TraceContext::for_attempt(subject.request_trace.as_ref(), subject.execution, *attempt_id);
     let mut attributes = subject_attributes(subject);
     attributes.push(attribute("algonius.turn", attempt_id.turn));
     attributes.push(attribute("algonius.attempt", attempt_id.attempt));
     attributes.extend(exit_code.map(|code| attribute("process.exit.code", code)));
     attributes.extend(code.map(|code| attribute("error.type", code.as_str())));
     let (parent, name) =
-        (Some(SpanId::of_execution(subject.execution)), format!("attempt {}", subject.agent));
+        (Some(SpanId::for_execution(subject.execution)), format!("attempt {}", subject.agent));
     let (times, has_failed) = ((*started_at, *at), code.is_some());
     OtlpSpan { trace, parent, name, kind: SPAN_KIND_INTERNAL, times, attributes, has_failed }
         .into_json()

@@ -49,20 +49,21 @@ impl HostMetrics for SystemMetrics {
             spawn_blocking(move || cpu_usage.read(Instant::now())).await.unwrap_or_default();
         let folder = self.folder.clone();
         // If the read panics, the machine reports nothing.
-        let other_metrics = spawn_blocking(move || read(&folder)).await.unwrap_or_default();
+        let other_metrics =
+            spawn_blocking(move || read_without_cpu_usage(&folder)).await.unwrap_or_default();
         HostReading { cores, cpu_percent, ..other_metrics }
     }
 
-    fn memory(&self) -> Option<u64> {
-        ram().map(|(total, _)| total)
+    fn total_memory(&self) -> Option<u64> {
+        read_memory().map(|(total, _)| total)
     }
 }
 
-fn read(folder: &Path) -> HostReading {
+fn read_without_cpu_usage(folder: &Path) -> HostReading {
     let proc_text =
         |name: &str| fs::read_to_string(Path::new("/proc").join(name)).unwrap_or_default();
     HostReading {
-        memory_percent: ram().map(|(total, available)| used_percent(total, available)),
+        memory_percent: read_memory().map(|(total, available)| used_percent(total, available)),
         load: System::load_average().ok().map(|LoadAvg { one, .. }| one),
         disk_free_bytes: free_bytes(folder),
         stalls: stalls(["cpu", "memory", "io"].map(|name| proc_text(&format!("pressure/{name}")))),
@@ -92,7 +93,7 @@ impl CpuUsageReader {
 
 /// Returns the whole memory of this machine and the part that programs can still use, in bytes. Caches of the
 /// system count as usable.
-fn ram() -> Option<(u64, u64)> {
+fn read_memory() -> Option<(u64, u64)> {
     let mut system = System::new().ok()?;
     system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
     let total = system.total_memory();
@@ -172,7 +173,7 @@ mod tests {
         let kilobytes = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
         let kilobytes =
             kilobytes.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
-        assert_eq!(metrics.memory(), kilobytes.map(|kilobytes: u64| kilobytes * 1024));
+        assert_eq!(metrics.total_memory(), kilobytes.map(|kilobytes: u64| kilobytes * 1024));
         assert!(first.load.is_some_and(|load| load >= 0.0), "{first:?}");
         assert!(first.memory_percent.is_some_and(|used| (0.1..100.0).contains(&used)), "{first:?}");
         assert!(first.disk_free_bytes.is_some_and(|free| free > 0), "{first:?}");

@@ -62,7 +62,7 @@ fn error_chain<'e>(
 }
 
 /// Value of the header field `User-Agent`.
-pub(crate) const PRODUCT: &str = concat!("algonius/", env!("CARGO_PKG_VERSION"));
+pub(crate) const USER_AGENT_VALUE: &str = concat!("algonius/", env!("CARGO_PKG_VERSION"));
 
 /// Returns the value of the header field `Authorization`; `None` if the secret is not valid in HTTP.
 pub(crate) fn bearer(secret: &str) -> Option<HeaderValue> {

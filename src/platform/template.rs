@@ -19,7 +19,7 @@ const MAX_REPLACED_BYTES: usize = 8 << 20;
 const RENDER_FUEL: u64 = 10_000;
 
 /// Names that a template may use; `param` is used as `param.name`.
-pub(crate) const EXECUTION_NAMES: [&str; 15] = [
+pub(crate) const EXECUTION_VARIABLE_NAMES: [&str; 15] = [
     "input",
     "input_file",
     "output_file",
@@ -129,7 +129,7 @@ pub(crate) struct RequestIds {
 /// Source of the values of a template's names.
 pub(crate) trait TemplateValues {
     /// Available names; `param` is used as `param.name`.
-    const NAMES: &'static [&'static str];
+    const VARIABLE_NAMES: &'static [&'static str];
 
     /// Returns empty values with these parameters.
     fn empty(param: BTreeMap<String, String>) -> Self;
@@ -174,14 +174,14 @@ impl Template {
     /// # Errors
     /// Fails if the template cannot be parsed, or uses an unknown name, filter or statement.
     pub(crate) fn new(source: &str) -> Result<Self, TemplateError> {
-        Self::of::<ExecutionValues>(source)
+        Self::for_values::<ExecutionValues>(source)
     }
 
     /// Checks a template with the names of `V`.
     ///
     /// # Errors
     /// Fails if the template cannot be parsed, or uses an unknown name, filter or statement.
-    pub(crate) fn of<V: TemplateValues>(source: &str) -> Result<Self, TemplateError> {
+    pub(crate) fn for_values<V: TemplateValues>(source: &str) -> Result<Self, TemplateError> {
         if let Some(tag) = forbidden_statement(source) {
             return Err(TemplateError::Statement { tag });
         }
@@ -196,7 +196,7 @@ impl Template {
                     names.insert("param".to_owned());
                 }
                 None if name == "param" => return Err(TemplateError::AllParameters),
-                None if V::NAMES.contains(&name.as_str()) => {
+                None if V::VARIABLE_NAMES.contains(&name.as_str()) => {
                     names.insert(name);
                 }
                 _ => return Err(TemplateError::Unknown { name }),
@@ -207,7 +207,7 @@ impl Template {
     }
 
     /// Returns the names that the template uses, without attributes.
-    pub(crate) const fn names(&self) -> &BTreeSet<String> {
+    pub(crate) const fn used_variables(&self) -> &BTreeSet<String> {
         &self.names
     }
 
@@ -250,7 +250,7 @@ impl Template {
 }
 
 impl TemplateValues for ExecutionValues {
-    const NAMES: &'static [&'static str] = &EXECUTION_NAMES;
+    const VARIABLE_NAMES: &'static [&'static str] = &EXECUTION_VARIABLE_NAMES;
 
     fn empty(param: BTreeMap<String, String>) -> Self {
         Self { param, ..Self::default() }
@@ -283,7 +283,7 @@ impl TemplateValues for ExecutionValues {
 }
 
 impl TemplateValues for ScheduleValues {
-    const NAMES: &'static [&'static str] =
+    const VARIABLE_NAMES: &'static [&'static str] =
         &["schedule_id", "schedule_name", "agent_id", "planned", "date", "time", "param"];
 
     fn empty(param: BTreeMap<String, String>) -> Self {
@@ -329,11 +329,11 @@ fn engine() -> Environment<'static> {
 
 /// Returns the first forbidden statement.
 fn forbidden_statement(source: &str) -> Option<String> {
-    statements(source).find(|tag| !ALLOWED_STATEMENTS.contains(&tag.as_str()))
+    statement_keywords(source).find(|tag| !ALLOWED_STATEMENTS.contains(&tag.as_str()))
 }
 
 /// Returns the first words of all statements.
-fn statements(source: &str) -> impl Iterator<Item = String> {
+fn statement_keywords(source: &str) -> impl Iterator<Item = String> {
     let found = STATEMENT_PATTERN.iter().flat_map(move |pattern| pattern.captures_iter(source));
     found.filter_map(|found| found.get(1)).map(|tag| tag.as_str().to_owned())
 }

@@ -159,7 +159,7 @@ const fn is_terminal_control(char: char) -> bool {
 }
 
 /// Returns a whole text without colours.
-pub(crate) fn uncoloured(text: &str) -> String {
+pub(crate) fn escape_text(text: &str) -> String {
     let mut scanner = TerminalScanner::new(false);
     let mut output = scanner.push(text);
     output.push_str(&scanner.finish());
@@ -167,19 +167,19 @@ pub(crate) fn uncoloured(text: &str) -> String {
 }
 
 /// Returns a whole text on one line, without colours.
-pub(crate) fn line(text: &str) -> String {
-    uncoloured(text).replace(['\n', '\t', '\r'], " ")
+pub(crate) fn escape_line(text: &str) -> String {
+    escape_text(text).replace(['\n', '\t', '\r'], " ")
 }
 
 /// Returns a whole text on one line, without colours, in which its line breaks can be seen: a value of an agent cannot
 /// look like another line of a question.
-pub(crate) fn value_line(text: &str) -> String {
-    line(&text.replace('\n', "\\n"))
+pub(crate) fn escape_value_line(text: &str) -> String {
+    escape_line(&text.replace('\n', "\\n"))
 }
 
 /// Returns an equivalent JSON document without characters that a terminal interprets. JSON itself escapes
 /// only the characters below the space.
-pub(crate) fn json(document: &str) -> String {
+pub(crate) fn escape_json(document: &str) -> String {
     let mut output = String::with_capacity(document.len());
     for char in document.chars() {
         match char {
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn escaped_json_keeps_its_meaning() {
         let value = serde_json::json!({"a\u{9b}": "\u{202e}\u{7f}\x1b é"});
-        let text = json(&value.to_string());
+        let text = escape_json(&value.to_string());
         assert!(
             text.chars().all(|char| !char.is_control() && !is_terminal_control(char)),
             "{text}"

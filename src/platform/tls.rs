@@ -79,7 +79,7 @@ impl CertificateFiles {
     /// # Errors
     /// Fails if a file cannot be read or does not contain the expected item, or if key and certificate do not belong
     /// together.
-    pub fn read(&self) -> Result<Arc<ServerConfig>, TlsError> {
+    pub fn read_server_config(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let chain = read_certificates(&self.cert_file)?;
         let key = PrivateKeyDer::from_pem_slice(&read_file(&self.key_file)?);
         let key = key.map_err(|error| {
@@ -141,9 +141,9 @@ pub fn client_config(authorities: Option<&Path>) -> Result<ClientConfig, TlsErro
 
 /// Certificates of authorities that are trusted in addition to the built-in ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Authorities(Arc<Vec<CertificateDer<'static>>>);
+pub struct CertificateAuthorities(Arc<Vec<CertificateDer<'static>>>);
 
-impl Authorities {
+impl CertificateAuthorities {
     /// Reads a PEM file.
     ///
     /// # Errors

@@ -9,10 +9,10 @@ use algonius_actors::decide::notification::push::{
 };
 use algonius_actors::model::execution::trace::TraceContext;
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
-use algonius_actors::model::push::{DeliveryStage, DeliveryState, PendingTarget, PushTarget};
+use algonius_actors::model::push::{DeliveryProgress, DeliveryStage, PendingTarget, PushTarget};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{Ledger, LedgerError};
-use algonius_actors::ports::outbox::Outbox;
+use algonius_actors::ports::push_target_store::PushTargetStore;
 use chrono::TimeDelta;
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinSet};
@@ -32,7 +32,7 @@ const MAX_DELIVERIES_PER_OWNER: usize = 4;
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Pause after a failed read of the ledger.
-const RETRY_PAUSE: Duration = Duration::from_secs(2);
+const LEDGER_RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum time for running requests when the service stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Dependencies of the worker.
 pub(super) struct WorkerContext {
     pub(super) ledger: Arc<dyn Ledger>,
-    pub(super) outbox: Arc<dyn Outbox>,
+    pub(super) outbox: Arc<dyn PushTargetStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) render: RenderFn,
     pub(super) on_abandoned: Arc<dyn Fn(u32) + Send + Sync>,
@@ -56,7 +56,7 @@ struct DueDelivery {
 }
 
 /// Runs until the stop signal. Uses no resources while no target is open.
-pub(super) async fn work(
+pub(super) async fn run(
     context: Arc<WorkerContext>,
     wakeup: Arc<Notify>,
     mut stop: watch::Receiver<bool>,
@@ -68,13 +68,13 @@ pub(super) async fn work(
             Ok(false) => None,
             Err(error) => {
                 tracing::error!(%error, "outbox could not be read");
-                Some(RETRY_PAUSE)
+                Some(LEDGER_RETRY_PAUSE)
             }
         };
         tokio::select! {
             () = wakeup.notified() => {}
             () = deliveries.wait_for_next() => {}
-            () = sleep(pause) => {}
+            () = sleep_or_wait_forever(pause) => {}
             changed = stop.changed() => if changed.is_err() { break },
         }
     }
@@ -83,7 +83,7 @@ pub(super) async fn work(
     }
 }
 
-async fn sleep(pause: Option<Duration>) {
+async fn sleep_or_wait_forever(pause: Option<Duration>) {
     match pause {
         Some(pause) => tokio::time::sleep(pause).await,
         None => std::future::pending().await,
@@ -94,7 +94,7 @@ async fn sleep(pause: Option<Duration>) {
 #[derive(Default)]
 struct RunningDeliveries {
     running: JoinSet<()>,
-    targets_by_execution: HashMap<Id, (ExecutionId, String, PrincipalId)>,
+    targets_by_delivery: HashMap<Id, (ExecutionId, String, PrincipalId)>,
 }
 
 impl RunningDeliveries {
@@ -122,7 +122,7 @@ impl RunningDeliveries {
             if let Some(delivery) = next_delivery(context, pending_target).await? {
                 let task =
                     self.running.spawn(Box::pin(deliver_and_record(Arc::clone(context), delivery)));
-                self.targets_by_execution.insert(task.id(), target_key);
+                self.targets_by_delivery.insert(task.id(), target_key);
             }
         }
         Ok(due.any_open)
@@ -131,7 +131,7 @@ impl RunningDeliveries {
     /// True if no delivery to the target runs, and fewer than the maximum run for its owner.
     fn has_capacity_for(&self, pending_target: &PendingTarget) -> bool {
         let mut owner_deliveries = 0;
-        for (execution, id, owner) in self.targets_by_execution.values() {
+        for (execution, id, owner) in self.targets_by_delivery.values() {
             if *execution == pending_target.execution && *id == pending_target.id {
                 return false;
             }
@@ -143,10 +143,10 @@ impl RunningDeliveries {
     /// Waits until a delivery ends; never returns if none runs.
     async fn wait_for_next(&mut self) {
         match self.running.join_next_with_id().await {
-            Some(Ok((id, ()))) => _ = self.targets_by_execution.remove(&id),
+            Some(Ok((id, ()))) => _ = self.targets_by_delivery.remove(&id),
             Some(Err(error)) => {
                 tracing::error!(%error, "push delivery panicked; the notification will be sent again");
-                self.targets_by_execution.remove(&error.id());
+                self.targets_by_delivery.remove(&error.id());
             }
             None => std::future::pending().await,
         }
@@ -164,8 +164,10 @@ async fn next_delivery(
     context: &WorkerContext,
     pending_target: PendingTarget,
 ) -> Result<Option<DueDelivery>, LedgerError> {
-    let events =
-        context.ledger.events(pending_target.execution, pending_target.state.delivered).await?;
+    let events = context
+        .ledger
+        .events(pending_target.execution, pending_target.state.last_delivered_event)
+        .await?;
     match push::next_step(&pending_target, &events, context.clock.now()) {
         DeliveryStep::Send { event, is_last } => {
             Ok(Some(DueDelivery { pending_target, event, is_last }))
@@ -219,16 +221,16 @@ async fn deliver(
     let rendered = (context.render)(pending_target.execution, target.version, event).await;
     let Some(body) = rendered.map_err(|failure| failure.message)? else { return Ok(true) };
     let record = context.ledger.execution(pending_target.execution).await.map_err(ledger_error)?;
-    let trace = record.map(|record| TraceContext::of_execution(record.trace.as_ref(), record.id));
-    let webhook_request = WebhookRequest::notification(&target, body, trace.as_ref());
+    let trace = record.map(|record| TraceContext::for_execution(record.trace.as_ref(), record.id));
+    let webhook_request = WebhookRequest::for_notification(&target, body, trace.as_ref());
     context.client.send(&webhook_request).await.map_err(|error| error_chain(&error))?;
     Ok(true)
 }
 
 /// Records the state of a target. If that fails, the event is delivered again.
-async fn record_state(context: &WorkerContext, registration: Uuid, state: DeliveryState) {
+async fn record_state(context: &WorkerContext, registration: Uuid, state: DeliveryProgress) {
     if let Err(error) = context.outbox.record_state(registration, state).await {
         tracing::error!(target = %registration, %error, "failed to record push notification");
-        tokio::time::sleep(RETRY_PAUSE).await; // Not again at once.
+        tokio::time::sleep(LEDGER_RETRY_PAUSE).await; // Not again at once.
     }
 }

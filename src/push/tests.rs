@@ -11,7 +11,7 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::execution::request::{DedupKeys, Trigger};
 use algonius_actors::model::execution::trace::TraceContext;
-use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State, StateChange};
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Fence, Outcome, StateChange};
 use algonius_actors::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use algonius_actors::model::push::{PushCredentials, Secret};
 use algonius_actors::ports::ledger::{
@@ -32,7 +32,7 @@ mod delivery;
 mod tls;
 
 /// Maximum duration of a test step.
-const DEADLINE: Duration = Duration::from_secs(30);
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn start_time() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
@@ -71,7 +71,7 @@ enum ReceiverResponse {
 }
 
 const OK: ReceiverResponse = ReceiverResponse::Head("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-const BROKEN: ReceiverResponse =
+const SERVER_ERROR: ReceiverResponse =
     ReceiverResponse::Head("HTTP/1.1 500 Oops\r\ncontent-length: 4\r\n\r\noops");
 
 /// Receiver on loopback that gives its responses in turn, then success.
@@ -91,7 +91,7 @@ impl TestReceiver {
             let mut silent_streams = Vec::new();
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
-                let Some(request) = read(&mut stream).await else { continue };
+                let Some(request) = read_request(&mut stream).await else { continue };
                 _ = sender.send(request);
                 match responses.pop_front().unwrap_or(OK) {
                     ReceiverResponse::Head(head) => {
@@ -109,7 +109,7 @@ impl TestReceiver {
     }
 
     async fn next_request(&mut self) -> ReceivedRequest {
-        tokio::time::timeout(DEADLINE, self.requests.recv()).await.unwrap().unwrap()
+        tokio::time::timeout(STEP_TIMEOUT, self.requests.recv()).await.unwrap().unwrap()
     }
 
     /// Returns the bodies of the next notifications.
@@ -133,7 +133,7 @@ impl Drop for TestReceiver {
     }
 }
 
-async fn read<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<ReceivedRequest> {
+async fn read_request<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<ReceivedRequest> {
     let (mut reader, mut head) = (BufReader::new(stream), String::new());
     while !head.ends_with("\r\n\r\n") {
         if reader.read_line(&mut head).await.ok()? == 0 {
@@ -175,17 +175,17 @@ fn scripted_renderer() -> RenderFn {
 }
 
 async fn open_store(folder: &Path) -> Arc<Store> {
-    Arc::new(Store::open(&folder.join("data"), Durability::Process).await.unwrap())
+    Arc::new(Store::open(&folder.join("data"), Durability::ProcessCrash).await.unwrap())
 }
 
 impl PushHarness {
     async fn new(policy: DeliveryPolicy) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(RunningClock(tokio::time::Instant::now()));
         let folder = TempDir::new().unwrap();
-        Self::over(folder, clock, policy).await
+        Self::new_in(folder, clock, policy).await
     }
 
-    async fn over(folder: TempDir, clock: Arc<dyn Clock>, policy: DeliveryPolicy) -> Self {
+    async fn new_in(folder: TempDir, clock: Arc<dyn Clock>, policy: DeliveryPolicy) -> Self {
         let store = open_store(folder.path()).await;
         let registry = PushRegistry::new(store.clone(), Arc::clone(&clock), policy);
         let worker = registry.start_worker(push_context(&store, &clock)).unwrap();
@@ -198,7 +198,7 @@ impl PushHarness {
         worker.stop().await;
         store.close().await;
         drop((store, registry));
-        Self::over(folder, clock, policy()).await
+        Self::new_in(folder, clock, policy()).await
     }
 
     async fn accept_execution(&self) -> ExecutionId {
@@ -212,7 +212,7 @@ impl PushHarness {
             message: MessageId("message-1".to_owned()),
             keys: DedupKeys { message: key, idempotency: None },
             digest: [7; 32],
-            content: None,
+            coalescing_key: None,
             context: ContextId("context-1".to_owned()),
             trigger: Trigger::Api,
             trace: TraceContext::parse(
@@ -221,11 +221,11 @@ impl PushHarness {
             ),
             access: Access::ReadWrite,
             input: "look at this".to_owned(),
-            pieces: Vec::new(),
+            parts: Vec::new(),
             params: Default::default(),
             overrides: Default::default(),
             replayable: true,
-            sealed: None,
+            sealed_input: None,
             at: start_time(),
         };
         self.store.accept(accept).await.unwrap();
@@ -234,13 +234,13 @@ impl PushHarness {
 
     /// Adds events after the caller's message, event 1: 2 is notified, 3 is not, 4 is the artifact and notified.
     async fn start_execution(&self, id: ExecutionId) {
-        let moved = state_change(State::Idle, State::Starting);
+        let moved = state_change(ExecutionState::Idle, ExecutionState::Starting);
         let (agent, fence) = (agent(), Fence(0));
-        let (limit, workspace) = (None, None);
+        let (max_running, workspace) = (None, None);
         let claim = ClaimCommand {
             id,
             agent,
-            limit,
+            max_running,
             workspace,
             runs_in_order: false,
             fence,
@@ -249,7 +249,10 @@ impl PushHarness {
         assert!(matches!(self.store.claim(claim).await.unwrap(), ClaimResult::Granted(Fence(1))));
         self.record(
             id,
-            EventKind::StateChanged(self::state_change(State::Starting, State::Running)),
+            EventKind::StateChanged(self::state_change(
+                ExecutionState::Starting,
+                ExecutionState::Running,
+            )),
         )
         .await;
         let (artifact, name, description) = ("answer".to_owned(), None, None);
@@ -260,7 +263,7 @@ impl PushHarness {
     }
 
     async fn record(&self, id: ExecutionId, event: EventKind) {
-        assert!(self.store.record(id, Fence(1), vec![(start_time(), event)]).await.unwrap());
+        assert!(self.store.append_events(id, Fence(1), vec![(start_time(), event)]).await.unwrap());
     }
 
     /// Adds events 5 and 6, of which the last is notified; 7 follows the end.
@@ -273,14 +276,18 @@ impl PushHarness {
             failure: None,
             exit_code: Some(0),
             batch: WriteBatch::from_transitions([
-                state_change(State::Running, State::Completed),
-                state_change(State::Completed, State::Cleanup),
+                state_change(ExecutionState::Running, ExecutionState::Completed),
+                state_change(ExecutionState::Completed, ExecutionState::Cleanup),
             ]),
             keeps_input: false,
             at: start_time(),
         };
         assert!(self.store.settle(settlement).await.unwrap());
-        self.record(id, EventKind::StateChanged(state_change(State::Cleanup, State::Idle))).await;
+        self.record(
+            id,
+            EventKind::StateChanged(state_change(ExecutionState::Cleanup, ExecutionState::Idle)),
+        )
+        .await;
     }
 
     async fn run_execution(&self) -> ExecutionId {
@@ -304,7 +311,7 @@ impl PushHarness {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(DEADLINE, all_closed).await.unwrap();
+        tokio::time::timeout(STEP_TIMEOUT, all_closed).await.unwrap();
     }
 }
 
@@ -323,7 +330,7 @@ fn agent() -> AgentId {
     AgentId::new("reviewer").unwrap()
 }
 
-fn state_change(from: State, to: State) -> StateChange {
+fn state_change(from: ExecutionState, to: ExecutionState) -> StateChange {
     StateChange::new((from, to), AttemptId::FIRST, start_time(), "because".to_owned())
 }
 

@@ -86,7 +86,7 @@ pub struct WebhookRequest {
 
 impl WebhookRequest {
     /// Creates the request for a notification to a target, with a trace context.
-    pub(super) fn notification(
+    pub(super) fn for_notification(
         target: &PushTarget,
         body: Vec<u8>,
         trace: Option<&TraceContext>,

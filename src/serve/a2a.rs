@@ -8,7 +8,7 @@ pub(super) mod extension;
 pub mod grpc;
 pub mod jsonrpc;
 pub mod operations;
-pub mod request_headers;
+pub mod request_metadata;
 pub mod rest;
 pub mod sse;
 pub mod streaming;

@@ -10,17 +10,17 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::observation::status::ProgramStatus;
 
 /// Function that returns the known facts about the program of an agent.
-pub type ProgramFactsFn = Arc<dyn Fn(&AgentId) -> Option<ProgramStatus> + Send + Sync>;
+pub type ProgramStatusFn = Arc<dyn Fn(&AgentId) -> Option<ProgramStatus> + Send + Sync>;
 
 /// Aliases: the additional paths of agents beside `/agents/<id>`.
-pub type Aliases = BTreeMap<String, AgentId>;
+pub type PathAliases = BTreeMap<String, AgentId>;
 
 /// Agents by id, with what requests need to find one.
 pub struct AgentDirectory {
     specs: BTreeMap<AgentId, Arc<AgentSpec>>,
-    program_facts: ProgramFactsFn,
+    program_status_fn: ProgramStatusFn,
     /// Additional paths of agents.
-    pub aliases: Aliases,
+    pub aliases: PathAliases,
     /// Agent whose card is the card of the host.
     pub default_agent: Option<AgentId>,
 }
@@ -31,13 +31,13 @@ impl AgentDirectory {
     pub fn new(
         specs: BTreeMap<AgentId, Arc<AgentSpec>>,
         default_agent: Option<AgentId>,
-        program_facts: ProgramFactsFn,
+        program_status_fn: ProgramStatusFn,
     ) -> Self {
         let alias = |spec: &Arc<AgentSpec>| {
             Some((spec.endpoint_config.base_path.clone()?, spec.id.clone()))
         };
         let aliases = specs.values().filter_map(alias).collect();
-        Self { specs, program_facts, aliases, default_agent }
+        Self { specs, program_status_fn, aliases, default_agent }
     }
 
     /// Returns the definition of an agent.
@@ -61,14 +61,14 @@ impl AgentDirectory {
     ///
     /// # Errors
     /// `agent-unknown`.
-    pub fn id(&self, name: &str) -> Result<AgentId, Failure> {
+    pub fn resolve_id(&self, name: &str) -> Result<AgentId, Failure> {
         AgentId::new(name).ok().filter(|id| self.contains(id)).ok_or_else(unknown_agent)
     }
 
     /// Returns the known facts about the program of an agent.
     #[must_use]
     pub fn program_status(&self, id: &AgentId) -> Option<ProgramStatus> {
-        (self.program_facts)(id)
+        (self.program_status_fn)(id)
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn unknown_agent() -> Failure {
 /// Returns what follows an alias at the beginning of a path, and the agent that the alias stands for.
 pub(super) fn strip_alias<'p, 'a>(
     path: &'p str,
-    aliases: &'a Aliases,
+    aliases: &'a PathAliases,
 ) -> Option<(&'p str, &'a AgentId)> {
     aliases.iter().find_map(|(alias, id)| {
         let subpath = path.strip_prefix(alias.as_str())?;

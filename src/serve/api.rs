@@ -19,27 +19,27 @@ use axum::response::Response;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::App;
+use super::AppState;
 use super::auth::caller::AuthenticatedCaller;
 use super::http::body;
-use super::http::response::{ProblemBody, ok};
+use super::http::response::{ProblemBody, ok_response};
 use endpoint::ApiEndpoint;
 
 /// Returns the routes of the API.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     endpoint::routes(operations())
 }
 
 /// Generates the OpenAPI document of the API.
 #[must_use]
-pub fn document() -> Value {
+pub fn openapi_document() -> Value {
     openapi::document(&operations(), endpoints::TAGS)
 }
 
 /// Returns all operations: those of the table, and the one that returns the description of all.
 fn operations() -> Vec<ApiEndpoint> {
     let description = ApiEndpoint::get("/api/v1/openapi.json", describe)
-        .with_id("getOpenApi", "Get this description.")
+        .with_operation("getOpenApi", "Get this description.")
         .with_tag("service")
         .requires(Right::Read)
         .with_response::<Map<String, Value>>(200, "Description in OpenAPI 3.1.");
@@ -52,7 +52,7 @@ fn operations() -> Vec<ApiEndpoint> {
 /// `forbidden`.
 async fn describe(caller: AuthenticatedCaller) -> Result<Response, ProblemBody> {
     caller.require_right(Right::Read, None)?;
-    Ok(ok(&document()))
+    Ok(ok_response(&openapi_document()))
 }
 
 /// Creates the failure of a request with an invalid parameter.
@@ -64,8 +64,11 @@ fn invalid_params(text: &str) -> Failure {
 ///
 /// # Errors
 /// `malformed-json`, or `invalid-params` for a body of another shape.
-async fn json_body<T: DeserializeOwned>(app: &App, request: Request) -> Result<T, Failure> {
-    let bytes = body::read_json(app, request).await?;
+async fn read_json_body<T: DeserializeOwned>(
+    app: &AppState,
+    request: Request,
+) -> Result<T, Failure> {
+    let bytes = body::read_json_bytes(app, request).await?;
     // In two steps, because bytes that are no JSON and a body of another shape have different codes.
     let value: serde_json::Value = serde_json::from_slice(&bytes)
         .map_err(|_unread| Failure::new(Code::MalformedJson, "the body is not JSON"))?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use authenticator::Authenticator;
 use host::HostPolicy;
 use ipnet::IpNet;
-use lockout::Lockouts;
+use lockout::LockoutTracker;
 use rate_limit::RateLimiter;
 
 /// Rules about callers: who may call, from where, and how often.
@@ -21,7 +21,7 @@ pub struct AccessControl {
     /// Authentication of callers.
     pub authenticator: Authenticator,
     /// Addresses that are locked out after wrong credentials.
-    pub lockouts: Arc<Lockouts>,
+    pub lockouts: Arc<LockoutTracker>,
     /// Rate limits of the agents.
     pub rate_limiter: Arc<RateLimiter>,
     /// Host names of the service.

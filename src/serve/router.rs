@@ -1,10 +1,10 @@
 //! Router of the service: the paths of A2A, all other paths from the table of operations, and the layers through
 //! which each request passes.
 
-pub mod gate;
+mod error_format;
 pub mod hot_swap;
 mod instrumentation;
-mod rejection;
+pub mod request_checks;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -17,18 +17,18 @@ use tower::ServiceExt;
 use tower::layer::layer_fn;
 use tracing::Instrument;
 
-use super::a2a::request_headers::extensions;
+use super::a2a::request_metadata::extension_uris;
 use super::a2a::{card, extension, grpc, jsonrpc, rest};
 use super::http::body_drain;
 use super::http::connections::ClientConnection;
 use super::http::response::ProblemBody;
-use super::{App, api};
+use super::{AppState, api};
+use error_format::ErrorFormat;
 use instrumentation::MatchedEndpoint;
 use instrumentation::{RequestObservation, RouteRecorder};
-use rejection::ErrorFormat;
 
 /// Builds the routes.
-pub fn router(app: &App) -> Router {
+pub fn router(app: &AppState) -> Router {
     let routes = Router::new()
         .route("/agents/{agent}/v1", post(jsonrpc::call))
         .route("/agents/{agent}/v1/", post(jsonrpc::call))
@@ -61,22 +61,22 @@ async fn unknown_path(headers: HeaderMap) -> ProblemBody {
 
 /// Answers a request: assigns an id, checks the gate, routes, drains the body and counts.
 pub async fn respond(
-    app: &App,
+    app: &AppState,
     routes: Router,
     (mut request, connection): (Request, ClientConnection),
 ) -> Response {
     let observation = RequestObservation::begin(app, request.headers_mut());
     let method = request.method().clone();
     // Copied before the request is moved into the router.
-    let requested_extensions = extensions(request.headers());
+    let requested_extensions = extension_uris(request.headers());
     // Before the gate, which consumes the request and replaces an alias by the usual path.
-    let error_format = ErrorFormat::of(&request, &app.agents.aliases);
+    let error_format = ErrorFormat::for_request(&request, &app.agents.aliases);
     let span = observation.span();
     let response_future = async {
         let (request, unread_body) = body_drain::track_unread_body(request, &connection);
         // The path is a copy: the original address would keep the connection buffer in memory while the request
         // waits.
-        let (response, path) = match gate::admit(app, request, connection) {
+        let (response, path) = match request_checks::admit(app, request, connection) {
             Ok(request) => {
                 let path = request.uri().path().to_owned();
                 let Ok(response) = routes.oneshot(request).await;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use algonius_actors::model::access::endpoint_config::EndpointConfig;
 use algonius_actors::model::agent::{
-    Access, AgentProfile, AgentSpec, Capacity, Deadlines, OverridePolicy, ProgramFacts, RetrySpec,
-    SizeLimits, Skill, WorkLimits, WorkerFacts,
+    Access, AgentProfile, AgentSpec, Capacity, OverridePolicy, PhaseTimeouts, ProgramWorkerSpec,
+    RetrySpec, SizeLimits, Skill, WorkLimits, WorkerSpec,
 };
 use algonius_actors::model::id::AgentId;
 
 /// Returns an agent whose endpoint alone matters to the test.
-pub(super) fn spec(id: &str, endpoint: EndpointConfig) -> AgentSpec {
+pub(super) fn agent_spec(id: &str, endpoint: EndpointConfig) -> AgentSpec {
     let day = Duration::from_secs(86_400);
     AgentSpec {
         id: AgentId::new(id).expect("the id of an agent"),
@@ -22,10 +22,10 @@ pub(super) fn spec(id: &str, endpoint: EndpointConfig) -> AgentSpec {
         },
         enabled: true,
         access: Access::ReadOnly,
-        worker: WorkerFacts::Program(ProgramFacts::default()),
+        worker: WorkerSpec::Program(ProgramWorkerSpec::default()),
         limits: WorkLimits {
             capacity: Capacity { max_running: None, max_waiting: 0, queue_timeout: day },
-            deadlines: Deadlines { start: day, run: day, idle: None, grace: day, answer: day },
+            timeouts: PhaseTimeouts { start: day, run: day, idle: None, grace: day, answer: day },
             sizes: SizeLimits { input: 1000, output: 1000 },
         },
         retry: RetrySpec::default(),

@@ -13,8 +13,8 @@ pub mod usage;
 
 use algonius_actors::model::agent::AgentKind;
 use algonius_actors::model::agent::queue::Queued;
-use algonius_actors::model::execution::record::Record;
-use algonius_actors::model::execution::{AttemptId, Interruption, Outcome, State};
+use algonius_actors::model::execution::record::ExecutionRecord;
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Interruption, Outcome};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::host::sandbox::Confinement;
@@ -104,9 +104,9 @@ pub struct ExecutionEntry {
     #[serde(default)]
     pub trigger: String,
     /// Outcome of an ended execution, otherwise its phase.
-    pub state: State,
+    pub state: ExecutionState,
     /// Phase of the execution; it remains visible after the end.
-    pub phase: State,
+    pub phase: ExecutionState,
     /// Outcome of an ended execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -257,14 +257,14 @@ pub struct A2aInterface {
 impl ExecutionEntry {
     /// Creates the entry of an execution, with its queue position if it waits.
     #[must_use]
-    pub fn of(record: &Record, queued: Option<Queued>) -> Self {
+    pub fn from_record(record: &ExecutionRecord, queued: Option<Queued>) -> Self {
         let queue = queued.map(|queued| QueuePosition { queued, message: queued.to_string() });
         Self { queue, ..Self::from(record) }
     }
 }
 
-impl From<&Record> for ExecutionEntry {
-    fn from(record: &Record) -> Self {
+impl From<&ExecutionRecord> for ExecutionEntry {
+    fn from(record: &ExecutionRecord) -> Self {
         // From the first start, so that the time of all attempts and of the pauses between them counts.
         let duration = record.started_at.zip(record.ended_at).map(|(begin, end)| end - begin);
         Self {

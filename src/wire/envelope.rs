@@ -3,7 +3,7 @@
 //! No version of A2A defines the envelope. This module translates requests and answers, so that the protocol's own
 //! code paths do not contain any of it.
 
-use algonius_a2a::json_object::{ObjectBuilder, ObjectFields, format_time, invalid};
+use algonius_a2a::json_object::{ObjectBuilder, ObjectFields, format_time, invalid_params};
 use algonius_a2a::problem;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -58,7 +58,7 @@ impl Envelope {
     /// the wrong kind.
     pub fn read(body: Value) -> Result<Self, Failure> {
         let invalid_request = |text: &str| Failure::new(Code::InvalidRequest, text);
-        let mut fields = ObjectFields::of(body)?;
+        let mut fields = ObjectFields::from_value(body)?;
         // The caller checked this before; here it keeps the function correct for every body.
         if fields.text("protocol")?.as_deref() != Some("a2a") {
             return Err(invalid_request("`protocol` must be \"a2a\""));
@@ -105,13 +105,13 @@ impl Envelope {
     /// Reads `execute-agent`: `input` is a text or an object, `parameters` are the values for the templates, and
     /// `wait = false` requests an immediate answer.
     fn send_request(&self) -> Result<SendRequest, Failure> {
-        let mut params = ObjectFields::of(self.params.clone())?;
+        let mut params = ObjectFields::from_value(self.params.clone())?;
         let content = match params.take_value("input").or_else(|| params.take_value("message")) {
             Some(Value::String(text)) => PartContent::Text(text),
             Some(data @ Value::Object(_)) => PartContent::Data(data),
-            _ => return Err(invalid("`payload.params.input` must be a text or an object")),
+            _ => return Err(invalid_params("`payload.params.input` must be a text or an object")),
         };
-        let parameters = params.data("parameters")?;
+        let parameters = params.json_map("parameters")?;
         let mut metadata = Metadata::new();
         if !parameters.is_empty() {
             metadata.insert(PARAMETERS_EXTENSION.to_owned(), parameters.into());
@@ -130,9 +130,9 @@ impl Envelope {
                 reference_task_ids: Vec::new(),
             },
             send_mode: if is_blocking { SendMode::Blocking } else { SendMode::NonBlocking },
-            history: HistoryLength::All,
+            history_length: HistoryLength::All,
             accepted_output_modes: Vec::new(),
-            push: None,
+            push_config: None,
             metadata: Metadata::new(),
         })
     }
@@ -144,18 +144,23 @@ impl Envelope {
         // A new conversation gets its id from the service, and the client must be able to continue it.
         let result_context = result.get("contextId").and_then(Value::as_str).map(str::to_owned);
         let conversation = self.conversation_id.clone().or(result_context);
-        self.write_response("response", (id, at), conversation, ObjectBuilder::of("result", result))
+        self.write_response(
+            "response",
+            (id, at),
+            conversation,
+            ObjectBuilder::from_field("result", result),
+        )
     }
 
     /// Writes the answer of a failed request.
     #[must_use]
-    pub fn error(&self, id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
+    pub fn error_response(&self, id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
         let conversation = self.conversation_id.clone();
         self.write_response(
             "error",
             (id, at),
             conversation,
-            ObjectBuilder::of("error", error(failure)),
+            ObjectBuilder::from_field("error", error_payload(failure)),
         )
     }
 
@@ -172,7 +177,7 @@ impl Envelope {
             .with_optional("to", self.from.clone())
             .with_optional("conversation_id", conversation)
             .with_optional("message_id", self.message_id.clone());
-        ObjectBuilder::of("protocol", "a2a")
+        ObjectBuilder::from_field("protocol", "a2a")
             .with("version", self.version.as_str())
             .with("id", id)
             .with("type", kind)
@@ -187,18 +192,18 @@ impl Envelope {
 /// Writes the answer to an envelope that could not be read.
 #[must_use]
 pub fn unreadable_response(id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
-    ObjectBuilder::of("protocol", "a2a")
+    ObjectBuilder::from_field("protocol", "a2a")
         // The version of the request is unknown, because the envelope could not be read.
         .with("version", "0.3.0")
         .with("id", id)
         .with("type", "error")
         .with("timestamp", format_time(at))
-        .with("payload", ObjectBuilder::of("error", error(failure)))
+        .with("payload", ObjectBuilder::from_field("error", error_payload(failure)))
         .into()
 }
 
-fn error(failure: &Failure) -> ObjectBuilder {
-    ObjectBuilder::of("code", problem::wire_codes(failure.code).jsonrpc)
+fn error_payload(failure: &Failure) -> ObjectBuilder {
+    ObjectBuilder::from_field("code", problem::wire_codes(failure.code).jsonrpc)
         .with("message", failure.message.as_str())
         .with("data", problem::error_details(failure))
 }
@@ -283,7 +288,7 @@ mod tests {
             })
         );
         let failure = Failure::new(Code::QueueFull, "it is so");
-        let error = envelope.error("e-3", at, &failure);
+        let error = envelope.error_response("e-3", at, &failure);
         assert_eq!((&error["type"], &error["in_response_to"]), (&json!("error"), &json!("e-1")));
         assert_eq!(error["payload"]["error"]["code"], -32050);
         assert_eq!(error["payload"]["error"]["data"]["code"], "queue-full");
@@ -291,8 +296,9 @@ mod tests {
 
     #[test]
     fn invalid_envelopes_are_refused_by_their_reason() {
-        let error_code =
-            |body| Envelope::read(body).and_then(|read| read.call()).map_err(|no| no.code);
+        let error_code = |body| {
+            Envelope::read(body).and_then(|read| read.call()).map_err(|failure| failure.code)
+        };
         for (body, expected) in [
             (json!({}), Code::InvalidRequest),
             (json!([]), Code::InvalidParams),

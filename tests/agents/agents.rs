@@ -25,12 +25,12 @@ impl Package {
 }
 
 /// State of a task, and the code of its failure; an empty code stands for any.
-type TaskEnd = (&'static str, &'static str);
+type ExpectedOutcome = (&'static str, &'static str);
 
-const COMPLETED: TaskEnd = ("completed", "");
-const REFUSED: TaskEnd = ("failed", "not-authenticated");
-const LIMITED: TaskEnd = ("failed", "agent-rate-limited");
-const TRANSIENT: TaskEnd = ("failed", "agent-transient");
+const COMPLETED: ExpectedOutcome = ("completed", "");
+const REFUSED: ExpectedOutcome = ("failed", "not-authenticated");
+const LIMITED: ExpectedOutcome = ("failed", "agent-rate-limited");
+const TRANSIENT: ExpectedOutcome = ("failed", "agent-transient");
 
 /// Accuracy of an agent's reported usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ const GB: u64 = 1_000_000_000;
 
 /// Control protocol of an agent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SessionProgram {
+pub(crate) struct ControlProtocolSetup {
     /// Settings of the agent without a preset.
     pub(crate) settings: &'static str,
     /// Name of the tool that runs a command.
@@ -66,7 +66,7 @@ pub(crate) struct TestedAgent {
     /// Table of the agent in the configuration.
     pub(crate) settings: &'static str,
     /// True if its answer equals the model's word for word.
-    pub(crate) is_exact: bool,
+    pub(crate) is_answer_verbatim: bool,
     /// Seconds of silence after which it counts as hung.
     pub(crate) idle_limit_seconds: u32,
     /// Greatest memory of ten concurrent runs in bytes; this much must be free for them.
@@ -75,17 +75,17 @@ pub(crate) struct TestedAgent {
     pub(crate) read_call: Option<(&'static str, &'static str)>,
     /// Call of a tool that writes a file, which is forbidden.
     pub(crate) write_call: Option<(&'static str, &'static str)>,
-    pub(crate) when_denied: TaskEnd,
+    pub(crate) when_denied: ExpectedOutcome,
     /// True if it reports the denial although it answers.
     pub(crate) reports_denial: bool,
-    pub(crate) when_unauthorised: TaskEnd,
-    pub(crate) when_limited: TaskEnd,
-    pub(crate) when_dropped: TaskEnd,
+    pub(crate) when_unauthorised: ExpectedOutcome,
+    pub(crate) when_limited: ExpectedOutcome,
+    pub(crate) when_dropped: ExpectedOutcome,
     /// True if its answer is shown while the model writes it.
     pub(crate) is_streamed: bool,
     pub(crate) usage_accuracy: UsageAccuracy,
     /// Its control protocol; `None` if it is driven without one.
-    pub(crate) session: Option<SessionProgram>,
+    pub(crate) control_protocol: Option<ControlProtocolSetup>,
     /// Cases that are skipped, with the reasons.
     pub(crate) skipped_cases: &'static [(&'static str, &'static str)],
 }
@@ -103,7 +103,7 @@ pub(crate) const CLAUDE: TestedAgent = TestedAgent {
     #[cfg(not(target_arch = "aarch64"))]
     program: "node_modules/@anthropic-ai/claude-code-linux-x64/claude",
     settings: include_str!("claude.toml"),
-    is_exact: true,
+    is_answer_verbatim: true,
     idle_limit_seconds: 6,
     ten_runs_bytes: 3 * GB,
     read_call: Some(("Read", r#"{"file_path":"WORK/notes.txt"}"#)),
@@ -115,7 +115,7 @@ pub(crate) const CLAUDE: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
-    session: Some(SessionProgram {
+    control_protocol: Some(ControlProtocolSetup {
         settings: include_str!("sessions/claude.toml"),
         command_tool: "Bash",
         command_arguments: |command| json!({"command": command}),
@@ -129,7 +129,7 @@ pub(crate) const CODEX: TestedAgent = TestedAgent {
     package: Package::Npm("@openai/codex@0.169.0"),
     program: "node_modules/.bin/codex",
     settings: include_str!("codex.toml"),
-    is_exact: true,
+    is_answer_verbatim: true,
     idle_limit_seconds: 6,
     ten_runs_bytes: 2 * GB,
     read_call: Some(("exec_command", r#"{"cmd":"cat WORK/notes.txt"}"#)),
@@ -141,7 +141,7 @@ pub(crate) const CODEX: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: false,
     usage_accuracy: UsageAccuracy::Exact,
-    session: Some(SessionProgram {
+    control_protocol: Some(ControlProtocolSetup {
         settings: include_str!("sessions/codex.toml"),
         command_tool: "exec_command",
         // Codex requests permission for commands that leave its sandbox.
@@ -156,7 +156,7 @@ pub(crate) const GEMINI: TestedAgent = TestedAgent {
     package: Package::Npm("@google/gemini-cli@0.61.0"),
     program: "node_modules/.bin/gemini",
     settings: include_str!("gemini.toml"),
-    is_exact: true,
+    is_answer_verbatim: true,
     idle_limit_seconds: 20,
     ten_runs_bytes: 4 * GB,
     read_call: Some(("read_file", r#"{"file_path":"WORK/notes.txt"}"#)),
@@ -168,7 +168,7 @@ pub(crate) const GEMINI: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
-    session: Some(SessionProgram {
+    control_protocol: Some(ControlProtocolSetup {
         settings: include_str!("sessions/gemini.toml"),
         command_tool: "run_shell_command",
         command_arguments: |command| json!({"command": command}),
@@ -182,7 +182,7 @@ pub(crate) const COPILOT: TestedAgent = TestedAgent {
     package: Package::Npm("@github/copilot@1.0.102"),
     program: "node_modules/.bin/copilot",
     settings: include_str!("copilot.toml"),
-    is_exact: true,
+    is_answer_verbatim: true,
     idle_limit_seconds: 20,
     ten_runs_bytes: 5 * GB,
     read_call: Some(("view", r#"{"path":"WORK/notes.txt"}"#)),
@@ -194,7 +194,7 @@ pub(crate) const COPILOT: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
-    session: Some(SessionProgram {
+    control_protocol: Some(ControlProtocolSetup {
         settings: include_str!("sessions/copilot.toml"),
         command_tool: "bash",
         command_arguments: |command| json!({"command": command, "description": "a test"}),
@@ -208,7 +208,7 @@ pub(crate) const CONTINUE: TestedAgent = TestedAgent {
     package: Package::Npm("@continuedev/cli@1.5.47"),
     program: "node_modules/.bin/cn",
     settings: include_str!("continue.toml"),
-    is_exact: true,
+    is_answer_verbatim: true,
     idle_limit_seconds: 20,
     ten_runs_bytes: 5 * GB,
     read_call: Some(("Read", r#"{"filepath":"WORK/notes.txt"}"#)),
@@ -220,7 +220,7 @@ pub(crate) const CONTINUE: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
-    session: None,
+    control_protocol: None,
     skipped_cases: &[],
 };
 
@@ -233,7 +233,7 @@ pub(crate) const OPENCODE: TestedAgent = TestedAgent {
     #[cfg(not(target_arch = "aarch64"))]
     program: "node_modules/opencode-linux-x64/bin/opencode",
     settings: include_str!("opencode.toml"),
-    is_exact: true,
+    is_answer_verbatim: true,
     idle_limit_seconds: 45,
     ten_runs_bytes: 10 * GB,
     read_call: Some(("read", r#"{"filePath":"WORK/notes.txt"}"#)),
@@ -245,7 +245,7 @@ pub(crate) const OPENCODE: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
-    session: Some(SessionProgram {
+    control_protocol: Some(ControlProtocolSetup {
         settings: include_str!("sessions/opencode.toml"),
         command_tool: "bash",
         command_arguments: |command| json!({"command": command, "description": "a test"}),
@@ -259,7 +259,7 @@ pub(crate) const QWEN: TestedAgent = TestedAgent {
     package: Package::Npm("@qwen-code/qwen-code@0.24.4"),
     program: "node_modules/.bin/qwen",
     settings: include_str!("qwen.toml"),
-    is_exact: true,
+    is_answer_verbatim: true,
     idle_limit_seconds: 30,
     ten_runs_bytes: 4 * GB,
     read_call: Some(("read_file", r#"{"file_path":"WORK/notes.txt"}"#)),
@@ -271,7 +271,7 @@ pub(crate) const QWEN: TestedAgent = TestedAgent {
     when_dropped: COMPLETED,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::AtLeast,
-    session: Some(SessionProgram {
+    control_protocol: Some(ControlProtocolSetup {
         settings: include_str!("sessions/qwen.toml"),
         command_tool: "run_shell_command",
         command_arguments: |command| json!({"command": command, "description": "a test"}),
@@ -285,7 +285,7 @@ pub(crate) const LLM: TestedAgent = TestedAgent {
     package: Package::Pip("llm==0.36"),
     program: "bin/llm",
     settings: include_str!("llm.toml"),
-    is_exact: true,
+    is_answer_verbatim: true,
     idle_limit_seconds: 20,
     ten_runs_bytes: GB,
     read_call: None,
@@ -297,7 +297,7 @@ pub(crate) const LLM: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: true,
     usage_accuracy: UsageAccuracy::Exact,
-    session: None,
+    control_protocol: None,
     skipped_cases: CASES_WITHOUT_TOOLS,
 };
 
@@ -307,7 +307,7 @@ pub(crate) const AIDER: TestedAgent = TestedAgent {
     package: Package::Pip("aider-chat==0.86.2"),
     program: "bin/aider",
     settings: include_str!("aider.toml"),
-    is_exact: false,
+    is_answer_verbatim: false,
     idle_limit_seconds: 45,
     ten_runs_bytes: 4 * GB,
     read_call: None,
@@ -319,6 +319,6 @@ pub(crate) const AIDER: TestedAgent = TestedAgent {
     when_dropped: TRANSIENT,
     is_streamed: false,
     usage_accuracy: UsageAccuracy::Exact,
-    session: None,
+    control_protocol: None,
     skipped_cases: CASES_WITHOUT_TOOLS,
 };

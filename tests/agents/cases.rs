@@ -7,11 +7,11 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::agents::UsageAccuracy;
-use crate::client::{answer, outcome};
+use crate::client::{answer_text, outcome};
 use crate::fixture::{
     AGENT, AgentFixture, DEFERRING_AGENT, PRESET_AGENT, SECRET_WORD, SHORT_IDLE_AGENT,
 };
-use crate::limits::MAX_REQUESTS;
+use crate::limits::MAX_REQUESTS_PER_MESSAGE;
 
 /// Case with the fixture of an agent.
 pub(crate) type AgentCase = fn(&AgentFixture<'_>);
@@ -140,7 +140,7 @@ fn truncated_stream(fixture: &AgentFixture<'_>) {
     let (state, code) = outcome(&task);
     assert_eq!(state, "failed", "{task}");
     let requests = fixture.model.requests_containing("words that will be cut off").len();
-    assert!(requests <= MAX_REQUESTS, "{requests} requests");
+    assert!(requests <= MAX_REQUESTS_PER_MESSAGE, "{requests} requests");
     fixture.add_row("cut answer", &format!("`{code}` after {requests} calls of the model"));
 }
 
@@ -150,27 +150,28 @@ fn streamed_answer(fixture: &AgentFixture<'_>) {
     let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
     let events =
         fixture.client.follow(AGENT, &format!("[[mock text=\"{text}\" piece=6 drip=0.25]]"));
-    let (end, last) = events.last().expect("an end");
+    let (end_time, last) = events.last().expect("an end");
     assert_eq!(last.pointer("/status/state"), Some(&"completed".into()), "{last}");
     let pieces: Vec<_> =
         events.iter().filter(|(_, event)| event["kind"] == "artifact-update").collect();
     // Some programs write lines of their own before the model's first text.
-    let (mut streamed_text, mut first) = (String::new(), None);
+    let (mut streamed_text, mut first_text_time) = (String::new(), None);
     for (elapsed, piece) in &pieces {
         if piece["append"] != true {
             streamed_text.clear();
         }
         streamed_text +=
             piece.pointer("/artifact/parts/0/text").and_then(Value::as_str).unwrap_or("");
-        first = first.or_else(|| streamed_text.contains("one two").then_some(*elapsed));
+        first_text_time =
+            first_text_time.or_else(|| streamed_text.contains("one two").then_some(*elapsed));
     }
     let id = last["taskId"].as_str().expect("a task");
     let task = fixture.client.task(AGENT, id);
-    assert_eq!(streamed_text, answer(&task), "the pieces are another text: {pieces:?}");
+    assert_eq!(streamed_text, answer_text(&task), "the pieces are another text: {pieces:?}");
     fixture.assert_completed(&task, text);
     // The model writes 14 pieces, with a quarter of a second after each. Some programs work for a second after their
     // answer.
-    let lead_time = end.saturating_sub(first.expect("the beginning of the answer"));
+    let lead_time = end_time.saturating_sub(first_text_time.expect("the beginning of the answer"));
     let is_streamed = pieces.len() > 3 && lead_time > Duration::from_secs(2);
     assert_eq!(is_streamed, fixture.agent.is_streamed, "{} pieces, {lead_time:?}", pieces.len());
     fixture.add_row("stream", if is_streamed { "while the model writes" } else { "at the end" });
@@ -199,7 +200,7 @@ fn cancellation(fixture: &AgentFixture<'_>) {
 fn large_answer(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "at length [[mock size=2000000]]");
     assert_eq!(outcome(&task).0, "completed", "{:?}", outcome(&task));
-    let answer = answer(&task);
+    let answer = answer_text(&task);
     let lines = answer.matches("line 00").count();
     assert!(answer.len() >= 2_000_000 && lines > 40_000, "{} bytes, {lines} lines", answer.len());
 }
@@ -287,8 +288,8 @@ impl AgentFixture<'_> {
     /// Asserts that a task was completed, and that its answer contains this text.
     pub(crate) fn assert_completed(&self, task: &Value, text: &str) {
         assert_eq!(outcome(task).0, "completed", "{task}");
-        let answer = answer(task);
-        let is_right = if self.agent.is_exact && text.starts_with("ECHO") {
+        let answer = answer_text(task);
+        let is_right = if self.agent.is_answer_verbatim && text.starts_with("ECHO") {
             answer.trim() == text
         } else {
             answer.contains(text)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// Time limit that suffices for a slow agent on a slow machine.
-const DEADLINE: Duration = Duration::from_secs(400);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(400);
 
 /// Polling interval for changes without a notification.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ impl AgentClient {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": params});
         let (body, token) = (body.to_string(), &self.token);
         let mut stream = TcpStream::connect(&self.address).expect("a connection");
-        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        stream.set_read_timeout(Some(WAIT_TIMEOUT)).expect("a socket");
         let head = format!(
             "POST /agents/{agent}/v1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
              Authorization: Bearer {token}\r\nContent-Type: application/json\r\n\
@@ -99,7 +99,7 @@ impl AgentClient {
         reason = "an execution that is deferred has no stream to follow"
     )]
     pub(crate) fn wait_for_event(&self, id: &str, kind: &str) -> Value {
-        for _ in 0..DEADLINE.as_millis() / POLL_INTERVAL.as_millis() {
+        for _ in 0..WAIT_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis() {
             let execution = self.execution(&json!({"id": id}));
             let events = execution["events"].as_array().unwrap_or_else(|| panic!("{execution}"));
             if let Some(event) = events.iter().find(|event| event["data"]["kind"] == kind) {
@@ -108,13 +108,13 @@ impl AgentClient {
             assert!(execution["outcome"].is_null(), "it ended without {kind}: {execution}");
             std::thread::sleep(POLL_INTERVAL); // Between two readings; the loop ends at the deadline.
         }
-        panic!("{id}: no event {kind} in {DEADLINE:?}")
+        panic!("{id}: no event {kind} in {WAIT_TIMEOUT:?}")
     }
 
     /// Waits for the open question of a task, and returns it.
     #[expect(clippy::disallowed_methods, reason = "a stream would end with the question")]
     pub(crate) fn wait_for_question(&self, id: &str) -> Value {
-        for _ in 0..DEADLINE.as_millis() / POLL_INTERVAL.as_millis() {
+        for _ in 0..WAIT_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis() {
             let text = self.request("GET", &format!("/api/v1/interactions?execution={id}"), "");
             let list: Value = serde_json::from_str(&text).expect("a list");
             if let Some(question) = list["interactions"].get(0) {
@@ -124,7 +124,7 @@ impl AgentClient {
             assert!(execution["outcome"].is_null(), "it ended without a question: {execution}");
             std::thread::sleep(POLL_INTERVAL); // Between two readings; the loop ends at the deadline.
         }
-        panic!("{id}: no question in {DEADLINE:?}")
+        panic!("{id}: no question in {WAIT_TIMEOUT:?}")
     }
 
     /// Answers a question, and returns it.
@@ -144,20 +144,20 @@ impl AgentClient {
     /// Follows a task to its end, and returns it.
     #[expect(clippy::disallowed_methods, reason = "a stream would end with a question")]
     pub(crate) fn wait_for_end(&self, agent: &str, id: &str) -> Value {
-        for _ in 0..DEADLINE.as_millis() / POLL_INTERVAL.as_millis() {
+        for _ in 0..WAIT_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis() {
             let task = self.task(agent, id);
             if !matches!(&*outcome(&task).0, "submitted" | "working" | "input-required") {
                 return task;
             }
             std::thread::sleep(POLL_INTERVAL); // Between two readings; the loop ends at the deadline.
         }
-        panic!("{id}: no end in {DEADLINE:?}")
+        panic!("{id}: no end in {WAIT_TIMEOUT:?}")
     }
 
     /// Waits for the version of an agent's program, and returns the facts about the program.
     #[expect(clippy::disallowed_methods, reason = "nobody tells when a program was asked")]
     pub(crate) fn wait_for_program(&self, agent: &str) -> Value {
-        for _ in 0..DEADLINE.as_millis() / POLL_INTERVAL.as_millis() {
+        for _ in 0..WAIT_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis() {
             let status: Value =
                 serde_json::from_str(&self.request("GET", "/status", "")).expect("a status");
             let agents = status["agents"].as_array().expect("agents").iter();
@@ -170,7 +170,7 @@ impl AgentClient {
             }
             std::thread::sleep(POLL_INTERVAL); // Between two readings; the loop ends at the deadline.
         }
-        panic!("{agent}: its program was not asked for its version in {DEADLINE:?}")
+        panic!("{agent}: its program was not asked for its version in {WAIT_TIMEOUT:?}")
     }
 
     /// Makes one JSON-RPC call that must succeed; returns its result.
@@ -186,14 +186,14 @@ impl AgentClient {
     fn request(&self, method: &str, path: &str, body: &str) -> String {
         let headers =
             format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.token);
-        exchange(&self.address, &format!("{method} {path}"), &headers, body)
+        send_request(&self.address, &format!("{method} {path}"), &headers, body)
     }
 }
 
 /// Sends one request, and returns the body of its answer.
-pub(crate) fn exchange(address: &str, line: &str, headers: &str, body: &str) -> String {
+pub(crate) fn send_request(address: &str, line: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
-    stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).expect("a socket");
     let length = body.len();
     let head = format!(
         "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"
@@ -224,7 +224,7 @@ pub(crate) fn outcome(task: &Value) -> (String, String) {
 }
 
 /// Returns the answer of a task.
-pub(crate) fn answer(task: &Value) -> String {
+pub(crate) fn answer_text(task: &Value) -> String {
     let text = task.pointer("/artifacts/0/parts/0/text").and_then(Value::as_str);
     text.unwrap_or_default().to_owned()
 }

@@ -13,7 +13,7 @@ use crate::agents::TestedAgent;
 use crate::cases::{CASES, TEN_AT_ONCE};
 use crate::client::AgentClient;
 use crate::limits::LIMIT_CASES;
-use crate::model::{ADDRESS, FakeModel};
+use crate::model::{FakeModel, MODEL_ADDRESS};
 use crate::permissions::PERMISSION_CASES;
 use crate::processes::{MARK_VARIABLE, kill_marked, marked_processes};
 use crate::service::Service;
@@ -72,7 +72,7 @@ pub(crate) struct AgentFixture<'a> {
 /// Runs every case with an agent, and reports.
 pub(crate) fn run_cases(agent: &TestedAgent) {
     network_namespace::assert_no_route();
-    let refused_before = network_namespace::refused_connection_count();
+    let refused_before = network_namespace::unroutable_packet_count();
     let run_folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-run-{}", agent.name));
     _ = fs::remove_dir_all(&run_folder); // The folder may be left over from an earlier run.
@@ -98,8 +98,8 @@ pub(crate) fn run_cases(agent: &TestedAgent) {
         leftover_files::files_containing(&folders, &[Path::new(DATA_FOLDER)], SECRET_WORD);
     assert!(leftovers.is_empty(), "a prompt was left in {leftovers:?}");
     assert!(service.stop().success(), "the service did not end well");
-    let refused_connections = network_namespace::refused_connection_count() - refused_before;
-    network_namespace::report(&format!(
+    let refused_connections = network_namespace::unroutable_packet_count() - refused_before;
+    network_namespace::write_report(&format!(
         "{} ({}):\n  {}\n  refused connections to other addresses: {refused_connections}; names looked up: {names:?}\n",
         agent.name,
         agent.package.specifier(),
@@ -149,7 +149,7 @@ impl AgentFixture<'_> {
             .or_else(|| (case == TEN_AT_ONCE && free_bytes < required_bytes).then(shortage))
             .or_else(|| {
                 let needs_session = PERMISSION_CASES.iter().any(|(name, _)| *name == case);
-                let is_left_out = needs_session && self.agent.session.is_none();
+                let is_left_out = needs_session && self.agent.control_protocol.is_none();
                 is_left_out.then(|| "it is not driven over a control protocol".to_owned())
             })
     }
@@ -195,7 +195,10 @@ impl Drop for FailureReport<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let stderr = self.service.stderr_text();
-            crate::report(&format!("in the case `{}` the service said:\n{stderr}", self.name));
+            crate::print_report(&format!(
+                "in the case `{}` the service said:\n{stderr}",
+                self.name
+            ));
         }
     }
 }
@@ -223,7 +226,7 @@ fn configuration(agent: &TestedAgent, run_folder: &Path, mark: &str) -> String {
         (PRESET_AGENT, ""),
     ];
     let agents = variants.map(|(id, settings)| format!("[agents.{id}]\n{settings}\n{common}\n"));
-    let session_agents = agent.session.iter().flat_map(|session| {
+    let session_agents = agent.control_protocol.iter().flat_map(|session| {
         let variants = [(SESSION_AGENT, "5m"), (BRIEF_SESSION_AGENT, "2s")];
         variants.map(|(id, timeout)| {
             format!(
@@ -235,14 +238,14 @@ fn configuration(agent: &TestedAgent, run_folder: &Path, mark: &str) -> String {
         })
     });
     let session_agents: String = session_agents.collect();
-    let team = match agent.session {
+    let team = match agent.control_protocol {
         Some(_) => {
             format!("[agents.{SESSION_TEAM}]\nkind = 'team'\nteam.steps = ['{SESSION_AGENT}']\n")
         }
         None => String::new(),
     };
     let text = format!("{SERVER_SETTINGS}{}{session_agents}{team}", agents.concat());
-    text.replace("ADDRESS", ADDRESS).replace("HERE", &run_folder.display().to_string())
+    text.replace("ADDRESS", MODEL_ADDRESS).replace("HERE", &run_folder.display().to_string())
 }
 
 /// Writes a file that only its owner can read, and creates its folder if necessary.

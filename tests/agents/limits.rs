@@ -23,7 +23,7 @@ pub(crate) const LIMIT_CASES: &[(&str, AgentCase)] = &[
 const REQUESTED_DELAY_SECONDS: i64 = 12;
 
 /// Greatest number of requests per message while the model answers every one with an error, or breaks it off.
-pub(crate) const MAX_REQUESTS: usize = 12;
+pub(crate) const MAX_REQUESTS_PER_MESSAGE: usize = 12;
 
 /// Seconds within which the caller learns that the model answers with errors only.
 const MAX_REPORT_SECONDS: u64 = 60;
@@ -32,7 +32,7 @@ const MAX_REPORT_SECONDS: u64 = 60;
 const MAX_MODEL_SILENCE_SECONDS: f64 = 125.0;
 
 /// Seconds for which a coding agent may work.
-const LONG_WORK_SECONDS: f64 = 1800.0;
+const MIN_TIMEOUT_SECONDS: f64 = 1800.0;
 
 /// Agents that neither report the provider's delay nor observe it after their own retries.
 const AGENTS_WITHOUT_DELAY: [&str; 5] = ["codex", "copilot", "llm", "aider", "opencode"];
@@ -96,7 +96,7 @@ fn endless_errors(fixture: &AgentFixture<'_>) {
         "{requests} requests in {seconds} s, {} attempts",
         fixture.attempt_count(&task)
     ));
-    assert!(requests <= MAX_REQUESTS, "{requests} requests");
+    assert!(requests <= MAX_REQUESTS_PER_MESSAGE, "{requests} requests");
     assert!(seconds <= MAX_REPORT_SECONDS, "known after {seconds} s");
 }
 
@@ -115,14 +115,17 @@ fn overload(fixture: &AgentFixture<'_>) {
         "{requests} requests in {seconds} s, then deferred for {}",
         deferral.wait_time()
     ));
-    assert!(requests * 2 <= MAX_REQUESTS, "{requests} requests, and as many after the pause");
+    assert!(
+        requests * 2 <= MAX_REQUESTS_PER_MESSAGE,
+        "{requests} requests, and as many after the pause"
+    );
     assert!(seconds <= MAX_REPORT_SECONDS, "known after {seconds} s");
 }
 
 /// Case: the preset lets an agent work for long, and ends no agent whose model is silent for two minutes.
 fn model_silence(fixture: &AgentFixture<'_>) {
     let limits = &fixture.client.agent(PRESET_AGENT)["limits"];
-    assert!(limits["timeout"].as_f64() >= Some(LONG_WORK_SECONDS), "{limits}");
+    assert!(limits["timeout"].as_f64() >= Some(MIN_TIMEOUT_SECONDS), "{limits}");
     assert!(
         limits["idleTimeout"].as_f64().is_none_or(|idle| idle > MAX_MODEL_SILENCE_SECONDS),
         "{limits}"

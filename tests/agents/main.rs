@@ -33,7 +33,7 @@ use agents::TestedAgent;
 use algonius_skips::skip;
 
 /// Installs an agent and runs every case with it, if it is selected and available.
-fn drive(agent: &TestedAgent) {
+fn install_and_run_cases(agent: &TestedAgent) {
     if network_namespace::is_inside() {
         fixture::run_cases(agent);
         return;
@@ -52,58 +52,60 @@ fn drive(agent: &TestedAgent) {
     match skip_reason {
         Some(reason) => skip(&format!("{}: {reason}", agent.name)),
         None => match install::install_agent(agent) {
-            Ok(folders) => report(&network_namespace::enter(agent.test_name, &folders)),
+            Ok(folders) => {
+                print_report(&network_namespace::run_test_inside(agent.test_name, &folders));
+            }
             Err(reason) => skip(&format!("{}: {reason}", agent.name)),
         },
     }
 }
 
 /// Prints the report of an agent past the capture of test output.
-fn report(text: &str) {
+fn print_report(text: &str) {
     _ = writeln!(std::io::stderr(), "{text}");
 }
 
 #[test]
 fn claude_code_is_served() {
-    drive(&agents::CLAUDE);
+    install_and_run_cases(&agents::CLAUDE);
 }
 
 #[test]
 fn codex_is_served() {
-    drive(&agents::CODEX);
+    install_and_run_cases(&agents::CODEX);
 }
 
 #[test]
 fn gemini_is_served() {
-    drive(&agents::GEMINI);
+    install_and_run_cases(&agents::GEMINI);
 }
 
 #[test]
 fn copilot_is_served() {
-    drive(&agents::COPILOT);
+    install_and_run_cases(&agents::COPILOT);
 }
 
 #[test]
 fn continue_is_served() {
-    drive(&agents::CONTINUE);
+    install_and_run_cases(&agents::CONTINUE);
 }
 
 #[test]
 fn opencode_is_served() {
-    drive(&agents::OPENCODE);
+    install_and_run_cases(&agents::OPENCODE);
 }
 
 #[test]
 fn qwen_code_is_served() {
-    drive(&agents::QWEN);
+    install_and_run_cases(&agents::QWEN);
 }
 
 #[test]
 fn llm_is_served() {
-    drive(&agents::LLM);
+    install_and_run_cases(&agents::LLM);
 }
 
 #[test]
 fn aider_is_served() {
-    drive(&agents::AIDER);
+    install_and_run_cases(&agents::AIDER);
 }

@@ -57,7 +57,7 @@ pub(crate) fn missing_requirement() -> Option<String> {
 }
 
 /// Runs a test of this executable inside; returns its report.
-pub(crate) fn enter(test: &str, folders: &InstallFolders) -> String {
+pub(crate) fn run_test_inside(test: &str, folders: &InstallFolders) -> String {
     let report = resolver_file(test).with_extension("report");
     _ = fs::remove_file(&report); // The file may be left over from an earlier run.
     let program = std::env::current_exe().expect("this executable");
@@ -75,7 +75,7 @@ pub(crate) fn enter(test: &str, folders: &InstallFolders) -> String {
 }
 
 /// Writes the report for the process outside.
-pub(crate) fn report(text: &str) {
+pub(crate) fn write_report(text: &str) {
     let file = std::env::var_os(REPORT_VARIABLE).expect("this is inside");
     fs::write(file, text).expect("a report");
 }
@@ -87,7 +87,7 @@ pub(crate) fn agent_folder() -> String {
 
 /// Returns the number of packets that the kernel has refused since the creation of the namespace: with loopback alone
 /// no external address has a route.
-pub(crate) fn refused_connection_count() -> u64 {
+pub(crate) fn unroutable_packet_count() -> u64 {
     let ipv4 = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
     let mut lines = ipv4.lines().filter_map(|line| line.strip_prefix("Ip: "));
     let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
@@ -100,10 +100,10 @@ pub(crate) fn refused_connection_count() -> u64 {
 
 /// Asserts that there is no route out, and that the kernel counts the attempts.
 pub(crate) fn assert_no_route() {
-    let before = refused_connection_count();
+    let before = unroutable_packet_count();
     let connection = TcpStream::connect_timeout(&UNREACHABLE_ADDRESS, Duration::from_secs(2));
     assert!(connection.is_err(), "there is a way out of the namespace");
-    assert!(refused_connection_count() > before, "what is refused is not counted");
+    assert!(unroutable_packet_count() > before, "what is refused is not counted");
 }
 
 fn unshare(resolver_file: &Path, program: &Path) -> Command {

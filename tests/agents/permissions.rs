@@ -30,9 +30,9 @@ fn allowed_call(fixture: &AgentFixture<'_>) {
 fn call_in_team(fixture: &AgentFixture<'_>) {
     let case = PermissionCase::start(fixture, SESSION_TEAM, "in-team");
     assert_eq!(case.question["path"], json!([SESSION_TEAM, SESSION_AGENT]), "{}", case.question);
-    let paused_task = fixture.client.task(SESSION_TEAM, &case.task);
+    let paused_task = fixture.client.task(SESSION_TEAM, &case.task_id);
     assert_eq!(outcome(&paused_task).0, "input-required", "{paused_task}");
-    let task = fixture.client.reply(SESSION_TEAM, &case.task, "yes");
+    let task = fixture.client.reply(SESSION_TEAM, &case.task_id, "yes");
     assert_eq!(outcome(&task).0, "completed", "{task}");
     assert_eq!(case.line_count(), 1, "{task}");
     case.assert_decision("allow", "principal");
@@ -57,7 +57,7 @@ fn unanswered_call(fixture: &AgentFixture<'_>) {
 struct PermissionCase<'f> {
     fixture: &'f AgentFixture<'f>,
     agent: &'static str,
-    task: String,
+    task_id: String,
     file: std::path::PathBuf,
     question: Value,
 }
@@ -65,15 +65,15 @@ struct PermissionCase<'f> {
 impl<'f> PermissionCase<'f> {
     /// Starts the task, and waits for the question.
     fn start(fixture: &'f AgentFixture<'f>, agent: &'static str, name: &str) -> Self {
-        let session = fixture.agent.session.expect("an agent with a control protocol");
+        let session = fixture.agent.control_protocol.expect("an agent with a control protocol");
         let file = fixture.work_folder.join(format!("{name}.txt"));
         let command = format!("echo ran >> {}", file.display());
         let args = (session.command_arguments)(&command);
         let text = format!("run it [[mock tool={} args={args}]]", session.command_tool);
-        let task = fixture.client.start_task(agent, &text);
-        let question = fixture.client.wait_for_question(&task);
+        let task_id = fixture.client.start_task(agent, &text);
+        let question = fixture.client.wait_for_question(&task_id);
         assert!(!file.exists(), "the command ran before the answer: {question}");
-        Self { fixture, agent, task, file, question }
+        Self { fixture, agent, task_id, file, question }
     }
 
     fn answer(&self, verdict: &str) {
@@ -83,7 +83,7 @@ impl<'f> PermissionCase<'f> {
     }
 
     fn wait_for_end(&self) -> Value {
-        self.fixture.client.wait_for_end(self.agent, &self.task)
+        self.fixture.client.wait_for_end(self.agent, &self.task_id)
     }
 
     /// Returns the number of times that the command ran.

@@ -40,7 +40,7 @@ impl Drop for MockModel {
 
 /// Returns the configuration with these servers: their names, their executables and the names of their tools. The
 /// server `memory` stores its graph in the folder `memory`.
-fn config(model: &MockModel, servers: &[(&str, &Path, &[&str])], memory: &Path) -> String {
+fn config(model: &MockModel, servers: &[(&str, &Path, &[&str])], memory_folder: &Path) -> String {
     let mut text = format!(
         "[models.local]\nbase_url = \"http://{}/v1\"\nrequests_per_minute = 100000\n",
         model.address
@@ -49,8 +49,11 @@ fn config(model: &MockModel, servers: &[(&str, &Path, &[&str])], memory: &Path) 
     for (name, command, names) in servers {
         text += &format!("[mcp.servers.{name}]\ncommand = {command:?}\n");
         if *name == "memory" {
-            text += &format!("sandbox = {{ writable = [{memory:?}] }}\n");
-            text += &format!("env = {{ MEMORY_FILE_PATH = {:?} }}\n", memory.join("memory.json"));
+            text += &format!("sandbox = {{ writable = [{memory_folder:?}] }}\n");
+            text += &format!(
+                "env = {{ MEMORY_FILE_PATH = {:?} }}\n",
+                memory_folder.join("memory.json")
+            );
         }
         tools.extend(names.iter().map(|tool| format!("{name}__{tool}")));
     }
@@ -82,10 +85,10 @@ fn official_mcp_servers_answer_calls_of_a_run() {
         ("memory", &binaries.join("mcp-server-memory"), &["create_entities", "search_nodes"]),
         ("everything", &binaries.join("mcp-server-everything"), &["get-sum", "get-tiny-image"]),
     ];
-    let memory = tempfile::tempdir().expect("a folder");
-    let service = Service::start(&config(&model, &servers, memory.path()), SECOND_TOKEN);
+    let memory_folder = tempfile::tempdir().expect("a folder");
+    let service = Service::start(&config(&model, &servers, memory_folder.path()), SECOND_TOKEN);
     let report = ClientPackages::McpPython.run_script("mcp.py", &[service.url(), service.token()]);
     assert_report(report, 6, service);
-    let graph = fs::read_to_string(memory.path().join("memory.json")).expect("the graph");
+    let graph = fs::read_to_string(memory_folder.path().join("memory.json")).expect("the graph");
     assert!(graph.contains("lamp"), "{graph}");
 }

@@ -32,17 +32,17 @@ const REGISTRY_RETRY_PAUSE: Duration = Duration::from_mins(10);
 /// The last line that the second attempt wrote. It is a reason to skip a test: what a registry does is no fault of the
 /// code under test.
 pub(crate) fn run_install_step(step: &Command) -> Result<(), String> {
-    let silence_marker = Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry-silent");
+    let timeout_marker = Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry-silent");
     let age =
-        fs::metadata(&silence_marker).and_then(|data| data.modified()).map(|time| time.elapsed());
+        fs::metadata(&timeout_marker).and_then(|data| data.modified()).map(|time| time.elapsed());
     if let Ok(Ok(age)) = age
         && age < REGISTRY_RETRY_PAUSE
     {
-        return Err(fs::read_to_string(&silence_marker).unwrap_or_default());
+        return Err(fs::read_to_string(&timeout_marker).unwrap_or_default());
     }
     attempt(step).or_else(|_| attempt(step)).map_err(|failure| {
-        if failure.is_silence {
-            _ = fs::write(silence_marker, &failure.reason); // Without it the next test only waits longer.
+        if failure.is_timeout {
+            _ = fs::write(timeout_marker, &failure.reason); // Without it the next test only waits longer.
         }
         failure.reason
     })
@@ -52,7 +52,7 @@ pub(crate) fn run_install_step(step: &Command) -> Result<(), String> {
 struct InstallFailure {
     reason: String,
     /// True if the attempt was ended at its limit.
-    is_silence: bool,
+    is_timeout: bool,
 }
 
 fn attempt(step: &Command) -> Result<(), InstallFailure> {
@@ -70,16 +70,16 @@ fn attempt(step: &Command) -> Result<(), InstallFailure> {
         Err(error) => {
             return Err(InstallFailure {
                 reason: format!("{program}: {error}"),
-                is_silence: false,
+                is_timeout: false,
             });
         }
     };
     if output.status.code() == Some(124) {
         let reason = format!("{program} received nothing within {ATTEMPT_TIMEOUT_SECONDS} s");
-        return Err(InstallFailure { reason, is_silence: true });
+        return Err(InstallFailure { reason, is_timeout: true });
     }
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     let last_line = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let reason = format!("{program} could not install: {}, {last_line}", output.status);
-    Err(InstallFailure { reason, is_silence: false })
+    Err(InstallFailure { reason, is_timeout: false })
 }

@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 /// How long a line of the banner may take.
-const DEADLINE: Duration = Duration::from_secs(20);
+const BANNER_LINE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A service that runs. It is killed when it is dropped.
 pub(crate) struct Service {
@@ -71,7 +71,7 @@ impl Service {
     /// What follows a mark in a line that is still to come.
     fn wait_for_text(&self, lines: &Receiver<String>, mark: &str) -> String {
         loop {
-            let line = lines.recv_timeout(DEADLINE);
+            let line = lines.recv_timeout(BANNER_LINE_TIMEOUT);
             let line = line.unwrap_or_else(|_| panic!("no `{mark}` in:\n{}", self.stderr_text()));
             if let Some((_, value)) = line.split_once(mark) {
                 return value.to_owned();

@@ -52,7 +52,7 @@ const MODE_ALWAYS: u8 = 4;
 static COUNTED_KINDS: AtomicU8 = AtomicU8::new(0);
 static FAULT_CALL_NUMBER: AtomicU64 = AtomicU64::new(0);
 static FAULT_MODE: AtomicU8 = AtomicU8::new(0);
-static ERRNO: AtomicI32 = AtomicI32::new(0);
+static FAULT_ERRNO: AtomicI32 = AtomicI32::new(0);
 
 /// Runs before `main`; the loader hands it the arguments.
 #[used]
@@ -94,7 +94,7 @@ fn read_settings() {
     FAULT_MODE.store(mode, Ordering::Relaxed);
     let errno =
         i32::try_from(parse_number(mode_words.next().unwrap_or_default())).unwrap_or_default();
-    ERRNO.store(errno, Ordering::Relaxed);
+    FAULT_ERRNO.store(errno, Ordering::Relaxed);
     FAULT_CALL_NUMBER.store(parse_number(call_number), Ordering::Relaxed);
     let is_counted = |name: &[u8]| calls.split(|byte| *byte == b',').any(|word| word == name);
     let kinds = CALL_KIND_NAMES.iter().filter(|(name, _)| is_counted(name));
@@ -121,7 +121,7 @@ pub(crate) fn count_call(kind: CallKind, name: &[u8], fd: Option<c_int>) -> Call
     match mode {
         MODE_DIE => die(),
         MODE_TEAR => CallOutcome::Tear,
-        _ => CallOutcome::Fail(ERRNO.load(Ordering::Relaxed)),
+        _ => CallOutcome::Fail(FAULT_ERRNO.load(Ordering::Relaxed)),
     }
 }
 

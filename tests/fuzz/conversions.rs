@@ -24,21 +24,21 @@ const DIALECTS: [DialectCodec; 3] = [
         read_event: json::read::event,
         write_event: json::write::event,
         read_push: json::read::push_set,
-        write_push: json::write::push,
+        write_push: json::write::push_config,
         losses: LOSSES_1_0,
     },
     DialectCodec {
         read_event: v0_3::read::event,
         write_event: v0_3::write::event,
         read_push: v0_3::read::push_set,
-        write_push: v0_3::write::push,
+        write_push: v0_3::write::push_config,
         losses: LOSSES_0_3,
     },
     DialectCodec {
         read_event: rest::read::event,
         write_event: rest::write::event,
         read_push: rest::read::push_set,
-        write_push: rest::write::push,
+        write_push: rest::write::push_config,
         losses: LOSSES_REST,
     },
 ];
@@ -49,17 +49,17 @@ pub fn check(bytes: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
     for source in &DIALECTS {
         if let Ok(event) = (source.read_event)(value.clone()) {
-            let event = in_milliseconds(event);
-            DIALECTS.iter().for_each(|target| event_survives(&event, target));
+            let event = truncate_to_milliseconds(event);
+            DIALECTS.iter().for_each(|target| assert_event_round_trip(&event, target));
         }
         let push = (source.read_push)(value.clone());
-        if let Some(push) = push.ok().filter(can_be_named) {
-            DIALECTS.iter().for_each(|target| push_survives(&push, target));
+        if let Some(push) = push.ok().filter(has_path_safe_ids) {
+            DIALECTS.iter().for_each(|target| assert_push_round_trip(&push, target));
         }
     }
 }
 
-fn event_survives(event: &StreamEvent, target: &DialectCodec) {
+fn assert_event_round_trip(event: &StreamEvent, target: &DialectCodec) {
     let written = (target.write_event)(event.clone());
     let reread = (target.read_event)(written.clone());
     assert_eq!(reread, Ok(target.losses.apply_to_event(event.clone())), "{written}");
@@ -68,7 +68,7 @@ fn event_survives(event: &StreamEvent, target: &DialectCodec) {
 
 /// Where the path says which task is meant, the body need not; and a configuration without an id
 /// may have got its task's.
-fn push_survives(push: &PushConfig, target: &DialectCodec) {
+fn assert_push_round_trip(push: &PushConfig, target: &DialectCodec) {
     let task = push.task_id.as_deref().unwrap_or_default();
     let written = (target.write_push)(push.clone());
     let body = with_path_params(written.clone(), &[("taskId", task)]);
@@ -79,7 +79,7 @@ fn push_survives(push: &PushConfig, target: &DialectCodec) {
 
 /// Whether the ids can stand in `tasks/ID/pushNotificationConfigs/ID`, and none is a word that
 /// clients write there when they have no id.
-fn can_be_named(push: &PushConfig) -> bool {
+fn has_path_safe_ids(push: &PushConfig) -> bool {
     let ids = [push.task_id.as_deref(), push.id.as_deref()];
     let is_name = |id: &str| {
         !id.is_empty() && !id.contains('/') && !["None", "undefined", "null"].contains(&id)
@@ -88,7 +88,7 @@ fn can_be_named(push: &PushConfig) -> bool {
 }
 
 /// JSON tells times in milliseconds.
-fn in_milliseconds(mut event: StreamEvent) -> StreamEvent {
+fn truncate_to_milliseconds(mut event: StreamEvent) -> StreamEvent {
     let truncate = |time: &mut DateTime<Utc>| *time = time.trunc_subsecs(3);
     match &mut event {
         StreamEvent::Task(task) => truncate(&mut task.status.timestamp),

@@ -9,7 +9,7 @@ use algonius_a2a::v1::{
     HistoryLength, ListRequest, PartContent, PushConfig, PushQuery, SendRequest, TaskQuery,
 };
 use algonius_a2a::v1_json as json;
-use algonius_a2a::{Method, PARAMETERS_EXTENSION};
+use algonius_a2a::{A2aMethod, PARAMETERS_EXTENSION};
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +81,7 @@ pub(super) const V1_0: DialectReaders = DialectReaders {
 impl DialectReaders {
     /// Reads the parameters of a method. What nobody knows must not change what is heard, and what
     /// is heard must be sound.
-    pub(super) fn read(&self, method: Method, params: &Value) -> Result<ParsedRequest, Failure> {
+    pub(super) fn read(&self, method: A2aMethod, params: &Value) -> Result<ParsedRequest, Failure> {
         let request = self.parse(method, params.clone());
         if let Value::Object(fields) = params {
             let mut fields = fields.clone();
@@ -94,20 +94,20 @@ impl DialectReaders {
         request
     }
 
-    fn parse(&self, method: Method, params: Value) -> Result<ParsedRequest, Failure> {
+    fn parse(&self, method: A2aMethod, params: Value) -> Result<ParsedRequest, Failure> {
         match method {
-            Method::Send | Method::Stream => {
+            A2aMethod::Send | A2aMethod::Stream => {
                 (self.send)(params).map(|send| ParsedRequest::Send(Box::new(send)))
             }
-            Method::Get | Method::Status => (self.get)(params).map(ParsedRequest::Get),
-            Method::List => (self.list)(params).map(ParsedRequest::List),
-            Method::Cancel => (self.cancel)(params).map(ParsedRequest::Task),
-            Method::Subscribe => (self.subscribe)(params).map(ParsedRequest::Task),
-            Method::PushSet => (self.push_set)(params).map(ParsedRequest::Push),
-            Method::PushGet => (self.push_get)(params).map(ParsedRequest::PushQuery),
-            Method::PushList => (self.push_list)(params).map(ParsedRequest::PushList),
-            Method::PushDelete => (self.push_delete)(params).map(ParsedRequest::PushQuery),
-            Method::ExtendedCard | Method::Card => Ok(ParsedRequest::Nothing),
+            A2aMethod::Get | A2aMethod::Status => (self.get)(params).map(ParsedRequest::Get),
+            A2aMethod::List => (self.list)(params).map(ParsedRequest::List),
+            A2aMethod::Cancel => (self.cancel)(params).map(ParsedRequest::Task),
+            A2aMethod::Subscribe => (self.subscribe)(params).map(ParsedRequest::Task),
+            A2aMethod::PushSet => (self.push_set)(params).map(ParsedRequest::Push),
+            A2aMethod::PushGet => (self.push_get)(params).map(ParsedRequest::PushQuery),
+            A2aMethod::PushList => (self.push_list)(params).map(ParsedRequest::PushList),
+            A2aMethod::PushDelete => (self.push_delete)(params).map(ParsedRequest::PushQuery),
+            A2aMethod::ExtendedCard | A2aMethod::Card => Ok(ParsedRequest::Nothing),
         }
     }
 }
@@ -123,7 +123,7 @@ fn check_request(request: &ParsedRequest) {
             assert!(config.task_id.is_some(), "{request:?}");
             check_push(config);
         }
-        ParsedRequest::Get(TaskQuery { history, .. }) => check_history(*history),
+        ParsedRequest::Get(TaskQuery { history_length, .. }) => check_history(*history_length),
         ParsedRequest::Task(_)
         | ParsedRequest::PushQuery(_)
         | ParsedRequest::PushList(_)
@@ -148,8 +148,8 @@ pub(super) fn check_send(send: &SendRequest) {
             .get(PARAMETERS_EXTENSION)
             .is_none_or(|parameters| *parameters != Value::Null)
     );
-    check_history(send.history);
-    send.push.iter().for_each(check_push);
+    check_history(send.history_length);
+    send.push_config.iter().for_each(check_push);
 }
 
 fn check_history(history: HistoryLength) {

@@ -36,13 +36,13 @@ pub fn check(bytes: &[u8]) {
         Ok(EnvelopeCall::Status | EnvelopeCall::Capabilities) => {}
         Err(failure) => {
             check_refusal(&failure, &[Code::MethodUnknown, Code::InvalidParams]);
-            let error = envelope.error(ANSWER_ID, DateTime::UNIX_EPOCH, &failure);
-            check_names(&error, &envelope);
+            let error = envelope.error_response(ANSWER_ID, DateTime::UNIX_EPOCH, &failure);
+            assert_refers_to_request(&error, &envelope);
         }
     }
     let result = json!({"contextId": "told"});
     let response = envelope.response(ANSWER_ID, DateTime::UNIX_EPOCH, result);
-    check_names(&response, &envelope);
+    assert_refers_to_request(&response, &envelope);
     let conversation = envelope.conversation_id.as_deref().unwrap_or("told");
     let reported = response.pointer("/context/conversation_id");
     assert_eq!(reported.and_then(Value::as_str), Some(conversation));
@@ -57,10 +57,10 @@ fn check_execution(envelope: &Envelope, send: &SendRequest) {
     let id = envelope.message_id.as_ref().unwrap_or(&envelope.id);
     assert_eq!(&message.message_id, id);
     assert!(message.metadata.keys().all(|name| name == PARAMETERS_EXTENSION), "{message:?}");
-    assert_eq!(send.push, None);
+    assert_eq!(send.push_config, None);
 }
 
-fn check_names(answer: &Value, envelope: &Envelope) {
+fn assert_refers_to_request(answer: &Value, envelope: &Envelope) {
     assert_no_request(answer);
     let text = |pointer| answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     assert_eq!(text("/in_response_to").as_ref(), Some(&envelope.id));

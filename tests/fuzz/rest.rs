@@ -1,6 +1,6 @@
 //! Bodies over HTTP, of both versions.
 
-use algonius_a2a::Method;
+use algonius_a2a::A2aMethod;
 use algonius_a2a::v0_3::rest::read::parse_body;
 use algonius_a2a::with_path_params;
 use algonius_actors::model::code::Code;
@@ -14,16 +14,16 @@ const TASK_ID: &str = "T1";
 const PUSH_ID: &str = "P1";
 
 /// What a path asks for, and what it says about the parameters.
-const PATHS: [(Method, &[(&str, &str)]); 9] = [
-    (Method::Send, &[]),
-    (Method::List, &[]),
-    (Method::Get, &[("id", TASK_ID)]),
-    (Method::Cancel, &[("id", TASK_ID)]),
-    (Method::Subscribe, &[("id", TASK_ID)]),
-    (Method::PushSet, &[("taskId", TASK_ID)]),
-    (Method::PushList, &[("taskId", TASK_ID)]),
-    (Method::PushGet, &[("taskId", TASK_ID), ("id", PUSH_ID)]),
-    (Method::PushDelete, &[("taskId", TASK_ID), ("id", PUSH_ID)]),
+const PATHS: [(A2aMethod, &[(&str, &str)]); 9] = [
+    (A2aMethod::Send, &[]),
+    (A2aMethod::List, &[]),
+    (A2aMethod::Get, &[("id", TASK_ID)]),
+    (A2aMethod::Cancel, &[("id", TASK_ID)]),
+    (A2aMethod::Subscribe, &[("id", TASK_ID)]),
+    (A2aMethod::PushSet, &[("taskId", TASK_ID)]),
+    (A2aMethod::PushList, &[("taskId", TASK_ID)]),
+    (A2aMethod::PushGet, &[("taskId", TASK_ID), ("id", PUSH_ID)]),
+    (A2aMethod::PushDelete, &[("taskId", TASK_ID), ("id", PUSH_ID)]),
 ];
 
 /// Whatever the path, a body is taken or refused for a reason, and what is read is about what the
@@ -33,8 +33,8 @@ pub fn check(bytes: &[u8]) {
         Ok(body) => body,
         Err(failure) => return check_refusal(&failure, &[Code::MalformedJson]),
     };
-    for (method, path) in PATHS {
-        let params = match with_path_params(body.clone(), path) {
+    for (method, path_params) in PATHS {
+        let params = match with_path_params(body.clone(), path_params) {
             Ok(params) => params,
             Err(failure) => {
                 check_refusal(&failure, &[Code::InvalidParams]);

@@ -1,6 +1,6 @@
 //! Bodies of JSON-RPC, of both versions.
 
-use algonius_a2a::Method;
+use algonius_a2a::A2aMethod;
 use algonius_a2a::jsonrpc::{JsonRpcCall, RejectedCall, parse_call, success_response};
 use algonius_a2a::v1_json as json;
 use algonius_actors::model::code::Code;
@@ -24,7 +24,7 @@ pub fn check(bytes: &[u8]) {
     };
     let answer = success_response(actual_id.clone(), Value::Null);
     assert_eq!(answer.get("id"), Some(&expected_id));
-    let (old, new) = (Method::of_0_3(&method), Method::of_1_0(&method));
+    let (old, new) = (A2aMethod::from_name_0_3(&method), A2aMethod::from_name_1_0(&method));
     assert!(old.is_none() || new.is_none(), "both versions know `{method}`");
     let request = match (old, new) {
         (Some(method), _) => RPC_0_3.read(method, &params),

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use algonius_a2a::grpc::proto::a2a_v1 as old;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
-use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
 use algonius_supervisor::config::{self, Settings};
 use algonius_supervisor::platform::clock::WallClock;
-use algonius_supervisor::{RunningService, start_with};
+use algonius_supervisor::{RunningService, start_with_clock};
 use algonius_warden::process_holders::HolderCommand;
 use axum::http::Uri;
 use hyper_util::client::legacy::Client;
@@ -89,43 +89,43 @@ args = ["600"]
 
 /// A service of its own, in a folder of its own.
 pub(crate) struct GrpcHarness {
-    pub(crate) running: RunningService,
+    pub(crate) service: RunningService,
     pub(crate) token: String,
     _folder: TempDir,
 }
 
 impl GrpcHarness {
-    pub(crate) async fn start(adapt: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) async fn start(configure: impl FnOnce(&mut Settings)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let config_file = folder.path().join("supervisor.toml");
         std::fs::write(&config_file, CONFIG).expect("the configuration is written");
         let env = |name: &str| std::env::var(name).ok();
         let mut settings =
             config::load(&config_file, &env).expect("a sound configuration").settings;
-        settings.callers.tokens.push(TokenSeed {
+        settings.callers.tokens.push(ConfiguredToken {
             name: "reader".to_owned(),
             hash: Sha256::digest(READER_TOKEN).into(),
             scope: Scope { rights: vec![Right::Read], agents: Some(vec![agent_id("echo")]) },
             expires: None,
         });
-        adapt(&mut settings);
-        let running = start_with(
+        configure(&mut settings);
+        let running = start_with_clock(
             settings,
             Arc::new(WallClock),
-            HolderCommand::of(env!("CARGO_BIN_EXE_algonius")),
+            HolderCommand::new(env!("CARGO_BIN_EXE_algonius")),
         )
         .await
         .expect("the service starts");
         let token = std::fs::read_to_string(folder.path().join("token")).expect("a token");
-        Self { running, token: token.trim().to_owned(), _folder: folder }
+        Self { service: running, token: token.trim().to_owned(), _folder: folder }
     }
 
-    pub(crate) fn client_of_0_3(&self, host: &str) -> OldClient<Http2> {
-        OldClient::with_origin(http2_client(self.running.address()), origin(host))
+    pub(crate) fn client_of_0_3(&self, host: &str) -> OldClient<GrpcHttp2Client> {
+        OldClient::with_origin(http2_client(self.service.address()), origin(host))
     }
 
-    pub(crate) fn client_of_1_0(&self, host: &str) -> NewClient<Http2> {
-        NewClient::with_origin(http2_client(self.running.address()), origin(host))
+    pub(crate) fn client_of_1_0(&self, host: &str) -> NewClient<GrpcHttp2Client> {
+        NewClient::with_origin(http2_client(self.service.address()), origin(host))
     }
 
     /// A call with the operator's token.
@@ -134,7 +134,7 @@ impl GrpcHarness {
     }
 
     pub(crate) async fn stop(self) {
-        self.running.stop(Duration::ZERO).await;
+        self.service.stop(Duration::ZERO).await;
     }
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn with_metadata<T>(
 }
 
 pub(crate) type TcpIo = TokioIo<TcpStream>;
-pub(crate) type Http2 = Client<Connector, tonic::body::Body>;
+pub(crate) type GrpcHttp2Client = Client<Connector, tonic::body::Body>;
 
 /// Connects to the service, whatever name it is called by.
 #[derive(Clone)]
@@ -181,7 +181,7 @@ impl tower::Service<Uri> for Connector {
     }
 }
 
-pub(crate) fn http2_client(address: SocketAddr) -> Http2 {
+pub(crate) fn http2_client(address: SocketAddr) -> GrpcHttp2Client {
     Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(address))
 }
 

@@ -11,22 +11,24 @@ mod messages;
 mod metadata;
 mod non_utf8_output;
 mod outputs;
-mod raw;
+mod raw_answers;
 mod refused_calls;
 
 use std::sync::Arc;
 
 use algonius_a2a::grpc::proto::a2a_v1 as old;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
-use algonius_actors::model::access::endpoint_config::{Binding, CallerAuth, CardDetails, Provider};
+use algonius_actors::model::access::endpoint_config::{
+    Binding, CallerAuth, CardDetails, ProviderOrganization,
+};
 use axum::http::StatusCode;
 use harness::{Connector, GrpcHarness, agent_id, with_metadata, within_step_timeout};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use messages::{
-    error_reason, new_answer_text, new_send_request, new_task, old_answer_text, old_send_request,
-    old_task, send_to_agent,
+    answer_text_0_3, answer_text_1_0, error_reason, send_request_0_3, send_request_1_0,
+    send_to_agent, task_0_3, task_1_0,
 };
 use tonic::{Code, Request};
 
@@ -35,12 +37,12 @@ async fn a_sent_message_is_answered_and_found_in_both_versions() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
     let mut client = grpc.client_of_0_3("service");
     let task =
-        within_step_timeout(client.send_message(grpc.authorized_request(old_send_request("tea"))))
+        within_step_timeout(client.send_message(grpc.authorized_request(send_request_0_3("tea"))))
             .await
             .expect("an answer");
-    let task = old_task(task.into_inner());
+    let task = task_0_3(task.into_inner());
     assert_eq!(task.status.as_ref().expect("a status").state(), old::TaskState::Completed);
-    assert_eq!(old_answer_text(&task), "tea");
+    assert_eq!(answer_text_0_3(&task), "tea");
     let name = format!("tasks/{}", task.id);
     let request = old::GetTaskRequest { name, history_length: 0 };
     let found = within_step_timeout(client.get_task(grpc.authorized_request(request)))
@@ -52,17 +54,17 @@ async fn a_sent_message_is_answered_and_found_in_both_versions() {
     let mut client = grpc.client_of_1_0("service");
     let id = task.id;
     let task = within_step_timeout(
-        client.send_message(grpc.authorized_request(new_send_request("", "tea"))),
+        client.send_message(grpc.authorized_request(send_request_1_0("", "tea"))),
     )
     .await
     .expect("an answer");
-    assert_eq!(new_answer_text(&new_task(task.into_inner())), "tea");
+    assert_eq!(answer_text_1_0(&task_1_0(task.into_inner())), "tea");
     let request = new::GetTaskRequest { id: id.clone(), ..new::GetTaskRequest::default() };
     let found = within_step_timeout(client.get_task(grpc.authorized_request(request)))
         .await
         .expect("a task")
         .into_inner();
-    assert_eq!((&found.id, new_answer_text(&found)), (&id, "tea"));
+    assert_eq!((&found.id, answer_text_1_0(&found)), (&id, "tea"));
     assert_eq!(found.history.len(), 1);
     let request_without_history =
         new::GetTaskRequest { id, history_length: Some(0), ..Default::default() };
@@ -81,25 +83,25 @@ async fn a_task_requires_authentication_and_continues() {
         GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("guarded"))).await;
     let mut client = grpc.client_of_0_3("service");
     let task = within_step_timeout(
-        client.send_message(grpc.authorized_request(old_send_request("start"))),
+        client.send_message(grpc.authorized_request(send_request_0_3("start"))),
     )
     .await
     .expect("an answer");
-    let task = old_task(task.into_inner());
+    let task = task_0_3(task.into_inner());
     let status = task.status.expect("a status");
     assert_eq!(status.state(), old::TaskState::AuthRequired);
     assert_eq!(status.update.expect("a message").content.len(), 2);
-    let mut answer = old_send_request("done");
+    let mut answer = send_request_0_3("done");
     answer.request.as_mut().expect("a message").task_id = task.id;
     let response = within_step_timeout(client.send_message(grpc.authorized_request(answer)))
         .await
         .expect("an answer");
-    assert_eq!(old_answer_text(&old_task(response.into_inner())), "done");
+    assert_eq!(answer_text_0_3(&task_0_3(response.into_inner())), "done");
 
     let mut client = grpc.client_of_1_0("service");
-    let call = grpc.authorized_request(new_send_request("guarded", "start"));
+    let call = grpc.authorized_request(send_request_1_0("guarded", "start"));
     let task = within_step_timeout(client.send_message(call)).await.expect("an answer");
-    let task = new_task(task.into_inner());
+    let task = task_1_0(task.into_inner());
     let status = task.status.clone().expect("a status");
     assert_eq!(status.state(), new::TaskState::AuthRequired);
     let parts = status.message.expect("a message").parts;
@@ -112,12 +114,12 @@ async fn a_task_requires_authentication_and_continues() {
         .expect("a list")
         .into_inner();
     assert_eq!((found.tasks.len(), &found.tasks[0].id), (1, &task.id));
-    let mut answer = new_send_request("guarded", "done");
+    let mut answer = send_request_1_0("guarded", "done");
     answer.message.as_mut().expect("a message").task_id = task.id;
     let response = within_step_timeout(client.send_message(grpc.authorized_request(answer)))
         .await
         .expect("an answer");
-    assert_eq!(new_answer_text(&new_task(response.into_inner())), "done");
+    assert_eq!(answer_text_1_0(&task_1_0(response.into_inner())), "done");
     grpc.stop().await;
 }
 
@@ -125,7 +127,7 @@ async fn a_task_requires_authentication_and_continues() {
 async fn a_task_can_be_cancelled_once() {
     let grpc = GrpcHarness::start(|_| {}).await;
     let mut client = grpc.client_of_1_0("service");
-    let mut request = new_send_request("slow", "x");
+    let mut request = send_request_1_0("slow", "x");
     request.configuration = Some(new::SendMessageConfiguration {
         return_immediately: true,
         ..new::SendMessageConfiguration::default()
@@ -133,7 +135,7 @@ async fn a_task_can_be_cancelled_once() {
     let task = within_step_timeout(client.send_message(grpc.authorized_request(request)))
         .await
         .expect("an answer");
-    let id = new_task(task.into_inner()).id;
+    let id = task_1_0(task.into_inner()).id;
     let request = new::CancelTaskRequest { tenant: "slow".to_owned(), id, metadata: None };
     let task = within_step_timeout(client.cancel_task(grpc.authorized_request(request.clone())))
         .await
@@ -164,7 +166,7 @@ async fn a_task_can_be_cancelled_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
-    let call = grpc.authorized_request(old_send_request("tea"));
+    let call = grpc.authorized_request(send_request_0_3("tea"));
     let mut events =
         within_step_timeout(grpc.client_of_0_3("service").send_streaming_message(call))
             .await
@@ -183,10 +185,10 @@ async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
     let Some(old::stream_response::Payload::StatusUpdate(end)) = last else {
         panic!("not an end: {last:?}")
     };
-    assert_eq!((end.status.expect("a status").state(), end.r#final), (OLD_COMPLETED, true));
+    assert_eq!((end.status.expect("a status").state(), end.r#final), (COMPLETED_0_3, true));
     assert_eq!(texts[0].part, Some(old::part::Part::Text("tea".to_owned())));
 
-    let call = grpc.authorized_request(new_send_request("", "tea"));
+    let call = grpc.authorized_request(send_request_1_0("", "tea"));
     let mut events =
         within_step_timeout(grpc.client_of_1_0("service").send_streaming_message(call))
             .await
@@ -206,7 +208,7 @@ async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
     grpc.stop().await;
 }
 
-const OLD_COMPLETED: old::TaskState = old::TaskState::Completed;
+const COMPLETED_0_3: old::TaskState = old::TaskState::Completed;
 
 const NOT_CANCELABLE: &str = "TASK_NOT_CANCELABLE";
 
@@ -222,23 +224,24 @@ async fn an_agent_is_chosen_by_tenant_metadata_host_or_default() {
     assert_eq!(send_to_agent(&grpc, "greet.example.org", "", Some("nobody")).await, "NotFound");
 
     let call =
-        with_metadata(grpc.authorized_request(old_send_request("you")), "a2a-agent", "Greet");
+        with_metadata(grpc.authorized_request(send_request_0_3("you")), "a2a-agent", "Greet");
     let sent = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect("an answer");
-    assert_eq!(old_answer_text(&old_task(sent.into_inner())), "hello you");
+    assert_eq!(answer_text_0_3(&task_0_3(sent.into_inner())), "hello you");
     let sent = within_step_timeout(
         grpc.client_of_0_3("greet.localhost")
-            .send_message(grpc.authorized_request(old_send_request("you"))),
+            .send_message(grpc.authorized_request(send_request_0_3("you"))),
     )
     .await;
-    assert_eq!(old_answer_text(&old_task(sent.expect("an answer").into_inner())), "hello you");
+    assert_eq!(answer_text_0_3(&task_0_3(sent.expect("an answer").into_inner())), "hello you");
     grpc.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grpc_card_shows_its_details_and_may_omit_grpc() {
-    let provider = || Provider { organization: "Us".to_owned(), url: "https://us".to_owned() };
+    let provider =
+        || ProviderOrganization { organization: "Us".to_owned(), url: "https://us".to_owned() };
     let grpc = GrpcHarness::start(|settings| {
         settings.default_agent = Some(agent_id("echo"));
         for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == agent_id("echo")) {
@@ -280,11 +283,11 @@ async fn a_grpc_card_shows_its_details_and_may_omit_grpc() {
     assert_eq!(card.skills[0].examples, ["do"]);
 
     let sent = within_step_timeout(
-        client.send_message(grpc.authorized_request(new_send_request("", "tea"))),
+        client.send_message(grpc.authorized_request(send_request_1_0("", "tea"))),
     )
     .await
     .expect("an answer");
-    assert_eq!(new_answer_text(&new_task(sent.into_inner())), "tea");
+    assert_eq!(answer_text_1_0(&task_1_0(sent.into_inner())), "tea");
     grpc.stop().await;
 }
 
@@ -300,7 +303,7 @@ async fn a_key_works_for_its_agent_however_it_is_addressed() {
     })
     .await;
     let call = |tenant| {
-        with_metadata(Request::new(new_send_request(tenant, "you")), "x-api-key", &grpc.token)
+        with_metadata(Request::new(send_request_1_0(tenant, "you")), "x-api-key", &grpc.token)
     };
     let mut client = grpc.client_of_1_0("service");
     assert!(within_step_timeout(client.send_message(call("Greet"))).await.is_ok());
@@ -312,7 +315,7 @@ async fn a_key_works_for_its_agent_however_it_is_addressed() {
     let status =
         within_step_timeout(client.send_message(call(""))).await.expect_err("another agent");
     assert_eq!(status.code(), Code::Unauthenticated);
-    let wrong = with_metadata(Request::new(new_send_request("Greet", "you")), "x-api-key", "x");
+    let wrong = with_metadata(Request::new(send_request_1_0("Greet", "you")), "x-api-key", "x");
     let status = within_step_timeout(client.send_message(wrong)).await.expect_err("a wrong key");
     assert_eq!(status.code(), Code::Unauthenticated);
     grpc.stop().await;
@@ -321,7 +324,7 @@ async fn a_key_works_for_its_agent_however_it_is_addressed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_are_not_grpc_are_unaffected() {
     let grpc = GrpcHarness::start(|_| {}).await;
-    let address = grpc.running.address();
+    let address = grpc.service.address();
     let http1_client: Client<_, Empty<bytes::Bytes>> =
         Client::builder(TokioExecutor::new()).build(Connector(address));
     let http2_client =

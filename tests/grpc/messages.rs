@@ -7,7 +7,7 @@ use tonic::Status;
 
 use crate::harness::{GrpcHarness, with_metadata, within_step_timeout};
 
-pub(crate) fn old_send_request(text: &str) -> old::SendMessageRequest {
+pub(crate) fn send_request_0_3(text: &str) -> old::SendMessageRequest {
     let part = old::Part { part: Some(old::part::Part::Text(text.to_owned())), metadata: None };
     old::SendMessageRequest {
         request: Some(old::Message {
@@ -20,7 +20,7 @@ pub(crate) fn old_send_request(text: &str) -> old::SendMessageRequest {
     }
 }
 
-pub(crate) fn new_send_request(tenant: &str, text: &str) -> new::SendMessageRequest {
+pub(crate) fn send_request_1_0(tenant: &str, text: &str) -> new::SendMessageRequest {
     let content = Some(new::part::Content::Text(text.to_owned()));
     new::SendMessageRequest {
         tenant: tenant.to_owned(),
@@ -34,28 +34,28 @@ pub(crate) fn new_send_request(tenant: &str, text: &str) -> new::SendMessageRequ
     }
 }
 
-pub(crate) fn old_task(answer: old::SendMessageResponse) -> old::Task {
+pub(crate) fn task_0_3(answer: old::SendMessageResponse) -> old::Task {
     match answer.payload {
         Some(old::send_message_response::Payload::Task(task)) => task,
         other => panic!("not a task: {other:?}"),
     }
 }
 
-pub(crate) fn new_task(answer: new::SendMessageResponse) -> new::Task {
+pub(crate) fn task_1_0(answer: new::SendMessageResponse) -> new::Task {
     match answer.payload {
         Some(new::send_message_response::Payload::Task(task)) => task,
         other => panic!("not a task: {other:?}"),
     }
 }
 
-pub(crate) fn old_answer_text(task: &old::Task) -> &str {
+pub(crate) fn answer_text_0_3(task: &old::Task) -> &str {
     match &task.artifacts[0].parts[0].part {
         Some(old::part::Part::Text(text)) => text,
         other => panic!("not a text: {other:?}"),
     }
 }
 
-pub(crate) fn new_answer_text(task: &new::Task) -> &str {
+pub(crate) fn answer_text_1_0(task: &new::Task) -> &str {
     match &task.artifacts[0].parts[0].content {
         Some(new::part::Content::Text(text)) => text,
         other => panic!("not a text: {other:?}"),
@@ -68,12 +68,12 @@ pub(crate) async fn send_to_agent(
     tenant: &str,
     agent: Option<&str>,
 ) -> String {
-    let mut call = grpc.authorized_request(new_send_request(tenant, "you"));
+    let mut call = grpc.authorized_request(send_request_1_0(tenant, "you"));
     if let Some(agent) = agent {
         call = with_metadata(call, "a2a-agent", agent);
     }
     match within_step_timeout(grpc.client_of_1_0(host).send_message(call)).await {
-        Ok(answer) => new_answer_text(&new_task(answer.into_inner())).to_owned(),
+        Ok(answer) => answer_text_1_0(&task_1_0(answer.into_inner())).to_owned(),
         Err(status) => format!("{:?}", status.code()),
     }
 }

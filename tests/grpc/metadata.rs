@@ -5,11 +5,11 @@ use new::stream_response::Payload;
 use tonic::{Code, Streaming};
 
 use crate::harness::{GrpcHarness, agent_id, with_metadata, within_step_timeout};
-use crate::messages::{new_send_request, new_task};
+use crate::messages::{send_request_1_0, task_1_0};
 
 const CURSOR_EXTENSION: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
 
-async fn events(mut stream: Streaming<new::StreamResponse>) -> Vec<Payload> {
+async fn collect_events(mut stream: Streaming<new::StreamResponse>) -> Vec<Payload> {
     let mut events = Vec::new();
     while let Some(event) = within_step_timeout(stream.message()).await.expect("an event") {
         events.push(event.payload.expect("a payload"));
@@ -37,14 +37,14 @@ async fn a_grpc_stream_resumes_after_an_event_number() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
     let mut client = grpc.client_of_1_0("service");
     let call = with_metadata(
-        grpc.authorized_request(new_send_request("", "tea")),
+        grpc.authorized_request(send_request_1_0("", "tea")),
         "a2a-extensions",
         CURSOR_EXTENSION,
     );
     let answer = within_step_timeout(client.send_streaming_message(call)).await.expect("a stream");
     let extensions = answer.metadata().get("a2a-extensions").and_then(|value| value.to_str().ok());
     assert_eq!(extensions, Some(CURSOR_EXTENSION));
-    let first_events = events(answer.into_inner()).await;
+    let first_events = collect_events(answer.into_inner()).await;
     let numbers: Vec<_> = first_events.iter().map(cursor).collect();
     let Payload::Task(task) = &first_events[0] else { panic!("no task: {first_events:?}") };
 
@@ -52,7 +52,7 @@ async fn a_grpc_stream_resumes_after_an_event_number() {
     let call = with_metadata(grpc.authorized_request(request), "last-event-id", &numbers[0]);
     let remaining_events =
         within_step_timeout(client.subscribe_to_task(call)).await.expect("the rest").into_inner();
-    let remaining_events = events(remaining_events).await;
+    let remaining_events = collect_events(remaining_events).await;
     assert_eq!(remaining_events.len(), first_events.len() - 1);
     let Payload::StatusUpdate(end) = &remaining_events[remaining_events.len() - 1] else {
         panic!("no end: {remaining_events:?}")
@@ -68,17 +68,17 @@ async fn an_idempotency_key_identifies_a_grpc_request() {
     let mut ids = Vec::new();
     for _ in 0..2 {
         let call = with_metadata(
-            grpc.authorized_request(new_send_request("", "tea")),
+            grpc.authorized_request(send_request_1_0("", "tea")),
             "idempotency-key",
             "k-1",
         );
         let response =
             within_step_timeout(client.send_message(call)).await.expect("an answer").into_inner();
-        ids.push(new_task(response).id);
+        ids.push(task_1_0(response).id);
     }
     assert_eq!(ids[0], ids[1]);
     let call = with_metadata(
-        grpc.authorized_request(new_send_request("", "coffee")),
+        grpc.authorized_request(send_request_1_0("", "coffee")),
         "idempotency-key",
         "k-1",
     );
@@ -89,11 +89,14 @@ async fn an_idempotency_key_identifies_a_grpc_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grpc_call_continues_its_trace_and_has_a_request_id() {
-    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("env"))).await;
     let mut client = grpc.client_of_1_0("service");
-    let call =
-        with_metadata(grpc.authorized_request(new_send_request("", "tea")), "traceparent", PARENT);
+    let call = with_metadata(
+        grpc.authorized_request(send_request_1_0("", "tea")),
+        "traceparent",
+        TRACEPARENT,
+    );
     let answer =
         within_step_timeout(client.send_message(with_metadata(call, "x-request-id", "mine")))
             .await
@@ -102,7 +105,7 @@ async fn a_grpc_call_continues_its_trace_and_has_a_request_id() {
     assert_eq!(request_id, Some("mine"));
     let output = format!("{:?}", answer.into_inner());
     let (_, traceparent) = output.split_once("TRACEPARENT=").expect("the environment");
-    assert_eq!(traceparent.get(..36), PARENT.get(..36));
-    assert_ne!(traceparent.get(..55), Some(PARENT));
+    assert_eq!(traceparent.get(..36), TRACEPARENT.get(..36));
+    assert_ne!(traceparent.get(..55), Some(TRACEPARENT));
     grpc.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::{GrpcHarness, agent_id, within_step_timeout};
 use crate::messages::{
-    new_answer_text, new_send_request, new_task, old_answer_text, old_send_request, old_task,
+    answer_text_0_3, answer_text_1_0, send_request_0_3, send_request_1_0, task_0_3, task_1_0,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,16 +19,16 @@ async fn invalid_utf_8_is_shown_as_text_in_both_versions() {
     let expected = "\u{1b}[1m\u{fffd}\u{0}é half \u{fffd}";
     let mut client = grpc.client_of_0_3("service");
     let sent =
-        within_step_timeout(client.send_message(grpc.authorized_request(old_send_request("x"))))
+        within_step_timeout(client.send_message(grpc.authorized_request(send_request_0_3("x"))))
             .await
             .expect("an answer");
-    assert_eq!(old_answer_text(&old_task(sent.into_inner())), expected);
+    assert_eq!(answer_text_0_3(&task_0_3(sent.into_inner())), expected);
     let mut client = grpc.client_of_1_0("service");
     let sent = within_step_timeout(
-        client.send_message(grpc.authorized_request(new_send_request("", "x"))),
+        client.send_message(grpc.authorized_request(send_request_1_0("", "x"))),
     )
     .await
     .expect("an answer");
-    assert_eq!(new_answer_text(&new_task(sent.into_inner())), expected);
+    assert_eq!(answer_text_1_0(&task_1_0(sent.into_inner())), expected);
     grpc.stop().await;
 }

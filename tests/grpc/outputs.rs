@@ -5,7 +5,7 @@ use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use prost_types::value::Kind;
 
 use crate::harness::{GrpcHarness, agent_id, with_metadata, within_step_timeout};
-use crate::messages::{new_send_request, new_task, old_send_request, old_task};
+use crate::messages::{send_request_0_3, send_request_1_0, task_0_3, task_1_0};
 
 /// Returns the number of bytes that are missing from an artifact, from its metadata.
 fn dropped_bytes(metadata: Option<&prost_types::Struct>) -> Option<f64> {
@@ -21,17 +21,17 @@ fn dropped_bytes(metadata: Option<&prost_types::Struct>) -> Option<f64> {
 async fn a_truncated_answer_is_marked_in_both_versions() {
     let grpc =
         GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("flood"))).await;
-    let call = grpc.authorized_request(old_send_request("go"));
+    let call = grpc.authorized_request(send_request_0_3("go"));
     let response = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect("an answer");
-    let task: old::Task = old_task(response.into_inner());
+    let task: old::Task = task_0_3(response.into_inner());
     assert_eq!(dropped_bytes(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
-    let call = grpc.authorized_request(new_send_request("", "go"));
+    let call = grpc.authorized_request(send_request_1_0("", "go"));
     let response = within_step_timeout(grpc.client_of_1_0("service").send_message(call))
         .await
         .expect("an answer");
-    let task: new::Task = new_task(response.into_inner());
+    let task: new::Task = task_1_0(response.into_inner());
     assert_eq!(dropped_bytes(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
     grpc.stop().await;
 }
@@ -49,7 +49,7 @@ async fn output_is_streamed_over_grpc_while_the_program_waits() {
         GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("lines"))).await;
     let (_folder, gate) = gate_file();
     let call = with_metadata(
-        grpc.authorized_request(old_send_request(&gate)),
+        grpc.authorized_request(send_request_0_3(&gate)),
         "a2a-extensions",
         EXTENSIONS,
     );
@@ -80,7 +80,7 @@ const EXTENSIONS: &str = "https://algonius.dev/a2a/ext/stderr/v1, \
                           https://algonius.dev/a2a/ext/event-cursor/v1";
 
 /// The texts of an artifact of 1.0.
-fn new_texts(artifact: Option<new::Artifact>) -> String {
+fn artifact_text_1_0(artifact: Option<new::Artifact>) -> String {
     let parts = artifact.expect("an artifact").parts.into_iter();
     let texts = parts.filter_map(|part| match part.content {
         Some(new::part::Content::Text(text)) => Some(text),
@@ -95,7 +95,7 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
         GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("lines"))).await;
     let (_folder, gate) = gate_file();
     let call = with_metadata(
-        grpc.authorized_request(new_send_request("", &gate)),
+        grpc.authorized_request(send_request_1_0("", &gate)),
         "a2a-extensions",
         EXTENSIONS,
     );
@@ -104,8 +104,8 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
         .await
         .expect("a stream")
         .into_inner();
-    let [mut task_id, mut last_cursor, mut errors, mut text] = [const { String::new() }; 4];
-    while !(errors.contains("err one") && text.contains("one")) {
+    let [mut task_id, mut last_cursor, mut stderr_output, mut text] = [const { String::new() }; 4];
+    while !(stderr_output.contains("err one") && text.contains("one")) {
         use new::stream_response::Payload;
         let event =
             within_step_timeout(events.message()).await.expect("an event").expect("one more");
@@ -116,7 +116,7 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
             }
             Payload::StatusUpdate(update) => update.metadata,
             Payload::ArtifactUpdate(update) => {
-                text += &new_texts(update.artifact);
+                text += &artifact_text_1_0(update.artifact);
                 update.metadata
             }
             Payload::Message(_) => panic!("no task"),
@@ -125,10 +125,10 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
         if let Some(Kind::StructValue(stderr)) =
             fields.get("stderr").and_then(|it| it.kind.as_ref())
         {
-            let Some(Kind::StringValue(new_text)) = &stderr.fields["text"].kind else {
+            let Some(Kind::StringValue(stderr_text)) = &stderr.fields["text"].kind else {
                 panic!("no text")
             };
-            errors += new_text;
+            stderr_output += stderr_text;
         }
         let cursor = &fields["https://algonius.dev/a2a/ext/event-cursor/v1"];
         let Some(Kind::StringValue(cursor)) = &cursor.kind else { panic!("no place") };
@@ -146,7 +146,7 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
             continue;
         };
         assert!(update.append, "what came before is not told again");
-        new_text += &new_texts(update.artifact);
+        new_text += &artifact_text_1_0(update.artifact);
     }
     assert_eq!(new_text, "two\n");
     grpc.stop().await;

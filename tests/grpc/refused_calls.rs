@@ -10,12 +10,12 @@ use tonic::{Code, Request};
 use crate::harness::{
     GrpcHarness, READER_TOKEN, agent_id, http2_client, with_metadata, within_step_timeout,
 };
-use crate::messages::{error_reason, new_send_request, old_send_request};
+use crate::messages::{error_reason, send_request_0_3, send_request_1_0};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_without_an_agent_names_the_ways_to_choose_one() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = None).await;
-    let call = grpc.authorized_request(old_send_request("you"));
+    let call = grpc.authorized_request(send_request_0_3("you"));
     let status = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect_err("no agent");
@@ -31,7 +31,7 @@ async fn a_grpc_call_needs_one_valid_token_with_its_scope() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
     let authorization = format!("Bearer {}", grpc.token);
     for tokens in [vec![], vec!["Bearer x"], vec![&*authorization, &*authorization]] {
-        let mut call = Request::new(new_send_request("", "x"));
+        let mut call = Request::new(send_request_1_0("", "x"));
         for token in &tokens {
             call = with_metadata(call, "authorization", token);
         }
@@ -42,7 +42,7 @@ async fn a_grpc_call_needs_one_valid_token_with_its_scope() {
         assert_eq!(status.message(), "valid credentials are required");
     }
     let reader = format!("Bearer {READER_TOKEN}");
-    let call = with_metadata(Request::new(old_send_request("x")), "authorization", &reader);
+    let call = with_metadata(Request::new(send_request_0_3("x")), "authorization", &reader);
     let status = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect_err("may not run");
@@ -65,7 +65,7 @@ async fn a_grpc_call_needs_one_valid_token_with_its_scope() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_method_is_unimplemented() {
     let grpc = GrpcHarness::start(|_| {}).await;
-    let client = http2_client(grpc.running.address());
+    let client = http2_client(grpc.service.address());
     for path in ["/lf.a2a.v1.A2AService/SingMessage", "/nobody.v1.Service/Method", "/status"] {
         let request = axum::http::Request::post(format!("http://service{path}"))
             .header("content-type", "application/grpc")
@@ -94,12 +94,12 @@ async fn operations_not_offered_over_grpc_are_refused() {
         }
     })
     .await;
-    let call = grpc.authorized_request(new_send_request("echo", "x"));
+    let call = grpc.authorized_request(send_request_1_0("echo", "x"));
     let status = within_step_timeout(grpc.client_of_1_0("service").send_message(call))
         .await
         .expect_err("no way in");
     assert_eq!(error_reason(&status), "UNSUPPORTED_OPERATION");
-    let call = with_metadata(grpc.authorized_request(old_send_request("x")), "a2a-agent", "Greet");
+    let call = with_metadata(grpc.authorized_request(send_request_0_3("x")), "a2a-agent", "Greet");
     let status = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect_err("only 1.0");
@@ -111,41 +111,44 @@ async fn operations_not_offered_over_grpc_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn call_errors_have_their_grpc_codes() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
-    let (mut old, mut new) = (grpc.client_of_0_3("service"), grpc.client_of_1_0("service"));
+    let (mut client_0_3, mut client_1_0) =
+        (grpc.client_of_0_3("service"), grpc.client_of_1_0("service"));
     let unknown = uuid::Uuid::now_v7().to_string();
 
     let request = new::GetTaskRequest { id: unknown, ..Default::default() };
-    let status = within_step_timeout(new.get_task(grpc.authorized_request(request)))
+    let status = within_step_timeout(client_1_0.get_task(grpc.authorized_request(request)))
         .await
         .expect_err("no task");
     assert_eq!((status.code(), error_reason(&status)), (Code::NotFound, "TASK_NOT_FOUND".into()));
 
     let request = old::GetTaskRequest { name: "x".to_owned(), history_length: 0 };
-    let status = within_step_timeout(old.get_task(grpc.authorized_request(request)))
+    let status = within_step_timeout(client_0_3.get_task(grpc.authorized_request(request)))
         .await
         .expect_err("no name");
     assert_eq!(status.code(), Code::InvalidArgument);
 
     let request = new::SendMessageRequest::default();
-    let status = within_step_timeout(new.send_message(grpc.authorized_request(request)))
+    let status = within_step_timeout(client_1_0.send_message(grpc.authorized_request(request)))
         .await
         .expect_err("no message");
     assert_eq!(status.code(), Code::InvalidArgument);
 
     let call =
-        with_metadata(grpc.authorized_request(new_send_request("", "x")), "a2a-version", "2.0");
-    let status = within_step_timeout(new.send_message(call)).await.expect_err("another version");
+        with_metadata(grpc.authorized_request(send_request_1_0("", "x")), "a2a-version", "2.0");
+    let status =
+        within_step_timeout(client_1_0.send_message(call)).await.expect_err("another version");
     let expected_reason = "VERSION_NOT_SUPPORTED".to_owned();
     assert_eq!((status.code(), error_reason(&status)), (Code::FailedPrecondition, expected_reason));
     let call =
-        with_metadata(grpc.authorized_request(new_send_request("", "x")), "a2a-version", "1.0");
-    assert!(within_step_timeout(new.send_message(call)).await.is_ok());
+        with_metadata(grpc.authorized_request(send_request_1_0("", "x")), "a2a-version", "1.0");
+    assert!(within_step_timeout(client_1_0.send_message(call)).await.is_ok());
 
     let large = "x".repeat(200_000);
-    let status =
-        within_step_timeout(old.send_message(grpc.authorized_request(old_send_request(&large))))
-            .await
-            .expect_err("too much");
+    let status = within_step_timeout(
+        client_0_3.send_message(grpc.authorized_request(send_request_0_3(&large))),
+    )
+    .await
+    .expect_err("too much");
     assert_eq!(status.code(), Code::ResourceExhausted);
     grpc.stop().await;
 }

@@ -38,13 +38,13 @@ fn a_routine_that_is_counted() {
 }
 
 /// Instructions of one round.
-fn count_instructions(name: &str) -> u64 {
-    let (few, many) = (instructions(name, 2), instructions(name, 10));
+fn instructions_per_round(name: &str) -> u64 {
+    let (few, many) = (count_run_instructions(name, 2), count_run_instructions(name, 10));
     (many - few) / 8
 }
 
 /// Instructions of a run with so many rounds.
-fn instructions(name: &str, rounds: usize) -> u64 {
+fn count_run_instructions(name: &str, rounds: usize) -> u64 {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     command.arg(env::current_exe().unwrap());
@@ -63,7 +63,7 @@ fn no_routine_exceeds_its_recorded_instructions() {
         return;
     }
     let counts: BTreeMap<_, _> =
-        ROUTINES.iter().map(|(name, _)| (*name, count_instructions(name))).collect();
+        ROUTINES.iter().map(|(name, _)| (*name, instructions_per_round(name))).collect();
     let text: String = counts.iter().map(|(name, count)| format!("{count:>10} {name}\n")).collect();
     if env::var_os(REWRITE_VARIABLE).is_some() {
         return fs::write(counts_file(), text).unwrap();

@@ -10,8 +10,8 @@ use algonius_actors::decide::admission::{self, AdmissionQueue};
 use algonius_actors::decide::execution::{self, ExecutionPhase, ExecutionPolicy};
 use algonius_actors::decide::schedule::due::evaluate;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::testing::{DEFAULT_AGENT, cron_schedule, spec};
-use algonius_redact::{RedactionStream, Redactor};
+use algonius_actors::testing::{DEFAULT_AGENT, agent_spec, cron_schedule};
+use algonius_redact::{Redactor, StreamRedactor};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json as json_value};
 use uuid::Uuid;
@@ -56,13 +56,13 @@ fn admission() -> Routine {
 }
 
 fn execution_start() -> Routine {
-    let policy = ExecutionPolicy::of(&spec(DEFAULT_AGENT));
+    let policy = ExecutionPolicy::from_spec(&agent_spec(DEFAULT_AGENT));
     Box::new(move || {
         // Often enough that what the harness does beside it does not show.
         for _ in 0..200 {
             black_box(execution::step(
                 ExecutionPhase::Idle,
-                execution::ExecutionEvent::Begin,
+                execution::ExecutionEvent::SlotAvailable,
                 &policy,
             ));
         }
@@ -91,7 +91,7 @@ fn redaction(line: &'static str) -> Routine {
 fn stream_redaction() -> Routine {
     let (redactor, text) = (Arc::new(Redactor::new([])), repeated_line(LINE_WITHOUT_SECRET));
     Box::new(move || {
-        let mut stream = RedactionStream::new(Arc::clone(&redactor));
+        let mut stream = StreamRedactor::new(Arc::clone(&redactor));
         for piece in text.as_bytes().chunks(1000) {
             black_box(stream.push(piece));
         }

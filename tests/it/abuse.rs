@@ -9,10 +9,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::harness::client::{completed_with, id, message_with_id, outcome};
+use crate::harness::client::{completed_with, message_params_with_id, task_id, task_outcome};
 use crate::harness::processes::{cpu_ticks, open_socket_count, peak_memory, reset_peak_memory};
 use crate::harness::{
-    Service, Setup, fake_agent, json_rpc_call, message, poll_until, within_deadline,
+    Service, Setup, fake_agent_config, json_rpc_call, message_params, poll_until, within_deadline,
 };
 
 const MIB: u64 = 1 << 20;
@@ -51,10 +51,10 @@ async fn non_reading_client(service: &Service, bytes: &[u8]) -> TcpStream {
 /// Sends a byte from time to time, until the other side closes.
 async fn send_slowly(mut stream: TcpStream) {
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
-    let mut byte = [0; 64];
+    let mut buffer = [0; 64];
     loop {
         tokio::select! {
-            read = stream.read(&mut byte) => match read {
+            read = stream.read(&mut buffer) => match read {
                 Ok(0) | Err(_) => return,
                 Ok(_) => {}
             },
@@ -65,9 +65,11 @@ async fn send_slowly(mut stream: TcpStream) {
 
 #[tokio::test]
 async fn slow_heads_and_bodies_are_cut_and_delay_no_other_caller() {
-    let server = "header_timeout = 3\nbody_timeout = 3";
+    let server_settings = "header_timeout = 3\nbody_timeout = 3";
     let service =
-        Setup::with_server_settings(server, &fake_agent("echo", "echo", "")).start().await;
+        Setup::with_server_settings(server_settings, &fake_agent_config("echo", "echo", ""))
+            .start()
+            .await;
     let head = b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ";
     let body = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
@@ -83,7 +85,7 @@ async fn slow_heads_and_bodies_are_cut_and_delay_no_other_caller() {
             slow_clients.spawn(send_slowly(stream));
         }
         for _ in 0..10 {
-            assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+            assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
         }
     })
     .await;
@@ -92,14 +94,14 @@ async fn slow_heads_and_bodies_are_cut_and_delay_no_other_caller() {
         while slow_clients.join_next().await.is_some() {}
     })
     .await;
-    assert_eq!(outcome(&service.send("echo", "again").await), completed_with("again"));
+    assert_eq!(task_outcome(&service.send("echo", "again").await), completed_with("again"));
 }
 
 /// The first bytes of HTTP/2 begin like a request of HTTP/1, and are read without a timer there.
 #[tokio::test]
 async fn a_connection_without_a_protocol_is_closed() {
     let setup =
-        Setup::with_server_settings("header_timeout = 0.5", &fake_agent("echo", "echo", ""));
+        Setup::with_server_settings("header_timeout = 0.5", &fake_agent_config("echo", "echo", ""));
     let service = setup.start().await;
     for bytes in [b"".as_slice(), b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r"] {
         let mut stream = service.connect().await;
@@ -113,13 +115,15 @@ async fn a_connection_without_a_protocol_is_closed() {
 #[tokio::test]
 async fn two_thousand_idle_connections_cost_little_memory() {
     // Half of the places are for one address that does not authenticate.
-    let server = "max_connections = 4200\nheader_timeout = 60";
+    let server_settings = "max_connections = 4200\nheader_timeout = 60";
     let service =
-        Setup::with_server_settings(server, &fake_agent("echo", "echo", "")).start().await;
+        Setup::with_server_settings(server_settings, &fake_agent_config("echo", "echo", ""))
+            .start()
+            .await;
     let initial_sockets = open_socket_count(service.pid());
-    let mut idle = Vec::new();
+    let mut idle_connections = Vec::new();
     let growth_bytes = memory_growth(&service, async {
-        idle = open_connections(&service, 2000, b"GET /heal").await;
+        idle_connections = open_connections(&service, 2000, b"GET /heal").await;
         poll_until("all of them", async || {
             (open_socket_count(service.pid()) >= initial_sockets + 2000).then_some(())
         })
@@ -127,8 +131,8 @@ async fn two_thousand_idle_connections_cost_little_memory() {
     })
     .await;
     assert!(growth_bytes < 100 * MIB, "grew by {growth_bytes} bytes");
-    assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
-    drop(idle);
+    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    drop(idle_connections);
     poll_until("their places", async || {
         (open_socket_count(service.pid()) <= initial_sockets + 1).then_some(())
     })
@@ -199,14 +203,14 @@ queue_depth = 20
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
     const MAX_GROWTH_BYTES: u64 = 128 * MIB;
-    let agents = [PRINTER, &fake_agent("echo", "echo", "")].concat();
+    let agents = [PRINTER, &fake_agent_config("echo", "echo", "")].concat();
     let service = Setup::with_server_settings("write_timeout = 3600", &agents).start().await;
     reset_peak_memory(service.pid());
     let mut clients = Vec::new();
     for number in 0..20 {
         let body = json_rpc_call(
             "message/stream",
-            &message_with_id(&format!("message-{number}"), "print"),
+            &message_params_with_id(&format!("message-{number}"), "print"),
         );
         let request = format!(
             "POST /agents/printer/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
@@ -219,7 +223,7 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
     let printer_end = async {
         loop {
             let echo_task = service.send("echo", "hello").await;
-            assert_eq!(outcome(&echo_task), completed_with("hello"));
+            assert_eq!(task_outcome(&echo_task), completed_with("hello"));
             let printer = service.agent_status("printer").await;
             if printer["running"] == json!([]) && printer["queued"] == json!([]) {
                 return;
@@ -259,7 +263,7 @@ idle_timeout = 3
 
 #[tokio::test]
 async fn a_program_that_waits_for_output_memory_is_not_idle() {
-    let agents = [TWO_PRINTERS, &fake_agent("echo", "echo", "")].concat();
+    let agents = [TWO_PRINTERS, &fake_agent_config("echo", "echo", "")].concat();
     let service = Setup::with_server_settings("output_memory = 1048576", &agents).start().await;
     let first = service.start_task("first", "").await;
     service.setup.wait_for_text("printed", "\n").await;
@@ -272,7 +276,7 @@ async fn a_program_that_waits_for_output_memory_is_not_idle() {
     .await;
     let until_idle = tokio::time::Instant::now() + Duration::from_secs(7);
     while tokio::time::Instant::now() < until_idle {
-        assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
         let state = service.execution(&second).await["outcome"].clone();
         // R-99: Beyond `output_memory`, a program waits until there is memory for its output, and
         // counts as busy while it waits
@@ -281,15 +285,16 @@ async fn a_program_that_waits_for_output_memory_is_not_idle() {
     }
     service.setup.open_gate("go");
     for (agent, task) in [("first", first), ("second", second)] {
-        let (state, text) = outcome(&service.wait_for_end(agent, &task).await);
+        let (state, text) = task_outcome(&service.wait_for_end(agent, &task).await);
         assert_eq!((state.as_str(), text.len()), ("completed", 4_000_000), "{agent}");
     }
 }
 
 #[tokio::test]
 async fn too_many_connections_neither_stop_nor_load_the_service() {
-    let setup = Setup::with_server_settings("header_timeout = 4", &fake_agent("echo", "echo", ""))
-        .max_open_files(256);
+    let setup =
+        Setup::with_server_settings("header_timeout = 4", &fake_agent_config("echo", "echo", ""))
+            .with_max_open_files(256);
     let service = setup.start().await;
     let connections = open_connections(&service, 400, b"GET /heal").await;
     let initial_ticks = cpu_ticks(service.pid());
@@ -302,7 +307,7 @@ async fn too_many_connections_neither_stop_nor_load_the_service() {
     assert_eq!(closed_count, 400);
     let cpu_used = cpu_ticks(service.pid()) - initial_ticks;
     assert!(cpu_used < 200, "worked for {cpu_used} hundredths of a second");
-    assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
     assert!(
         service.stderr_text().contains("connection limit reduced"),
         "{}",
@@ -314,11 +319,12 @@ async fn too_many_connections_neither_stop_nor_load_the_service() {
 /// While as many connections are open as may be, what is asked over one of them is still done.
 #[tokio::test]
 async fn programs_start_while_all_connections_are_taken() {
-    let setup = Setup::with_server_settings("header_timeout = 60", &fake_agent("echo", "echo", ""))
-        .max_open_files(256);
+    let setup =
+        Setup::with_server_settings("header_timeout = 60", &fake_agent_config("echo", "echo", ""))
+            .with_max_open_files(256);
     let service = setup.start().await;
     let mut first = service.connect().await;
-    let body = json_rpc_call("message/send", &message("hello"));
+    let body = json_rpc_call("message/send", &message_params("hello"));
     let request = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
@@ -332,6 +338,6 @@ async fn programs_start_while_all_connections_are_taken() {
     within_deadline("the answer", first.read_to_string(&mut answer)).await.unwrap();
     let document = answer.split("\r\n\r\n").nth(1).unwrap();
     let document: serde_json::Value = serde_json::from_str(document).unwrap();
-    assert_eq!(outcome(&document["result"]), completed_with("hello"), "{document}");
-    assert!(!id(&document["result"]).is_empty() && connections.len() == 300);
+    assert_eq!(task_outcome(&document["result"]), completed_with("hello"), "{document}");
+    assert!(!task_id(&document["result"]).is_empty() && connections.len() == 300);
 }

@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, id, outcome};
+use crate::harness::client::{completed_with, task_id, task_outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent, gated_agent, json_rpc_call, message,
+    Service, ServiceClient, Setup, TestResponse, fake_agent_config, gated_agent_config,
+    json_rpc_call, message_params,
 };
 
 /// Every path that wants a token, with its method. The last ones name nothing that exists.
-const PATHS: &[&str] = &[
+const PROTECTED_REQUESTS: &[&str] = &[
     "GET /status",
     "GET /status/agents/echo",
     "GET /agents",
@@ -42,7 +43,7 @@ const PATHS: &[&str] = &[
     "POST /api/v1/operator/rotate",
 ];
 
-const CARDS: &[&str] = &[
+const CARD_PATHS: &[&str] = &[
     "/.well-known/agent-card.json",
     "/agents/echo/.well-known/agent-card.json",
     "/agents/echo/v1/.well-known/agent-card.json",
@@ -50,8 +51,12 @@ const CARDS: &[&str] = &[
     "/agents/%ff/v1/.well-known/agent-card.json",
 ];
 
-async fn expect_refused(client: &ServiceClient, path: &str, headers: &[String]) -> TestResponse {
-    let body = json_rpc_call("message/send", &message("hello"));
+async fn expect_unauthenticated(
+    client: &ServiceClient,
+    path: &str,
+    headers: &[String],
+) -> TestResponse {
+    let body = json_rpc_call("message/send", &message_params("hello"));
     let headers = [headers, &["Content-Type: application/json".to_owned()]].concat();
     let answer = client.request(path, &headers, body.as_bytes()).await;
     assert_eq!(answer.status, 401, "{path} {headers:?} {answer:?}");
@@ -63,7 +68,7 @@ async fn expect_refused(client: &ServiceClient, path: &str, headers: &[String]) 
 async fn every_path_refuses_invalid_tokens_alike() {
     let expired_token = "o".repeat(40);
     let config = [
-        fake_agent("echo", "echo", ""),
+        fake_agent_config("echo", "echo", ""),
         "[lockout]\nenabled = false\n[tokens.old]\ntoken_env = 'OLD'\nexpires = 2020-01-01T00:00:00Z\n".to_owned(),
     ];
     let settings = "public_card = false\ndefault_agent = 'echo'";
@@ -90,33 +95,31 @@ async fn every_path_refuses_invalid_tokens_alike() {
         vec![format!("Proxy-Authorization: Bearer {token}")],
     ];
     // Each kind of path has a body of its own, which says the same whatever the cause.
-    let sample_paths = [PATHS[0], "POST /agents/echo/v1", "GET /agents/echo/v1/tasks"];
+    let sample_paths = [PROTECTED_REQUESTS[0], "POST /agents/echo/v1", "GET /agents/echo/v1/tasks"];
     let mut bodies = Vec::new();
     for path in sample_paths {
-        let without_token = expect_refused(&service, path, &[]).await;
+        let without_token = expect_unauthenticated(&service, path, &[]).await;
         assert_eq!(without_token.error_code(), "unauthenticated");
         for headers in &invalid_headers {
-            assert_eq!(
-                expect_refused(&service, path, headers).await.body,
-                without_token.body,
-                "{path}"
-            );
+            let refused = expect_unauthenticated(&service, path, headers).await;
+            assert_eq!(refused.body, without_token.body, "{path}");
         }
         bodies.push(without_token.body);
     }
-    let cards = CARDS.iter().map(|path| format!("GET {path}"));
-    for path in PATHS.iter().map(|path| (*path).to_owned()).chain(cards) {
+    let cards = CARD_PATHS.iter().map(|path| format!("GET {path}"));
+    for path in PROTECTED_REQUESTS.iter().map(|path| (*path).to_owned()).chain(cards) {
         let body = match path.split_once("/v1").filter(|(agent, _)| agent.contains("/agents/")) {
             Some((_, "" | "/")) => &bodies[1],
             Some((_, rest)) if !rest.contains("well-known") => &bodies[2],
             _ => &bodies[0],
         };
         for headers in [&invalid_headers[0], &invalid_headers[3], &invalid_headers[8]] {
-            assert_eq!(expect_refused(&service, &path, headers).await.body, *body, "{path}");
+            let refused = expect_unauthenticated(&service, &path, headers).await;
+            assert_eq!(refused.body, *body, "{path}");
         }
         let separator = if path.contains('?') { '&' } else { '?' };
         let query = format!("{path}{separator}access_token={token}&token={token}");
-        assert_eq!(expect_refused(&service, &query, &[]).await.body, *body, "{path}");
+        assert_eq!(expect_unauthenticated(&service, &query, &[]).await.body, *body, "{path}");
     }
     let health = service.request("GET /health", &[], b"").await;
     assert_eq!((health.status, health.json()), (200, json!({"status": "ok"})));
@@ -125,22 +128,23 @@ async fn every_path_refuses_invalid_tokens_alike() {
 
 #[tokio::test]
 async fn a_missing_token_is_no_failed_attempt() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     for _ in 0..10 {
-        expect_refused(&service, PATHS[0], &[]).await;
+        expect_unauthenticated(&service, PROTECTED_REQUESTS[0], &[]).await;
     }
 }
 
 #[tokio::test]
 async fn a_token_is_valid_for_its_agents_only() {
-    let text = "s".repeat(32);
-    let agents = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat();
+    let ann_token = "s".repeat(32);
+    let agents =
+        [fake_agent_config("one", "echo", ""), fake_agent_config("two", "echo", "")].concat();
     let setup = Setup::new(&format!("{agents}[tokens.ann]\ntoken_env = 'ANN'\nagents = ['one']\n"));
-    let service = setup.env("ANN", &text).start().await;
-    let ann = service.with_token(&text);
-    assert_eq!(outcome(&ann.send("one", "hello").await), completed_with("hello"));
+    let service = setup.env("ANN", &ann_token).start().await;
+    let ann = service.client_with_token(&ann_token);
+    assert_eq!(task_outcome(&ann.send("one", "hello").await), completed_with("hello"));
     for method in ["message/send", "tasks/get", "tasks/cancel"] {
-        let refused = ann.expect_refusal("two", method, message("hello")).await;
+        let refused = ann.expect_refusal("two", method, message_params("hello")).await;
         assert_eq!(refused, (-32059, "forbidden".to_owned()), "{method}");
     }
     assert_eq!(ann.get("/status/agents/two").await.status, 403);
@@ -154,15 +158,19 @@ async fn a_token_is_valid_for_its_agents_only() {
 
 #[tokio::test]
 async fn read_and_run_scopes_allow_only_their_operations() {
-    let (reader, runner) = ("r".repeat(32), "u".repeat(32));
+    let (reader_token, runner_token) = ("r".repeat(32), "u".repeat(32));
     let tokens = "[tokens.reader]\ntoken_env = 'READER'\nscopes = ['read']\n\
          [tokens.runner]\ntoken_env = 'RUNNER'\nscopes = ['run']\n";
-    let setup = Setup::new(&[gated_agent("one", ""), tokens.to_owned()].concat());
-    let setup = setup.env("READER", &reader).env("RUNNER", &runner);
+    let setup = Setup::new(&[gated_agent_config("one", ""), tokens.to_owned()].concat());
+    let setup = setup.env("READER", &reader_token).env("RUNNER", &runner_token);
     let service = setup.start().await;
-    let (reader, runner) = (service.with_token(&reader), service.with_token(&runner));
+    let (reader, runner) =
+        (service.client_with_token(&reader_token), service.client_with_token(&runner_token));
     let forbidden = (-32059, "forbidden".to_owned());
-    assert_eq!(reader.expect_refusal("one", "message/send", message("ann")).await, forbidden);
+    assert_eq!(
+        reader.expect_refusal("one", "message/send", message_params("ann")).await,
+        forbidden
+    );
     assert_eq!(reader.expect_refusal("one", "tasks/cancel", json!({"id": "x"})).await, forbidden);
     assert_eq!(reader.post("/api/v1/executions/x/cancel", "{}").await.status, 403);
     assert_eq!(reader.get("/status").await.status, 200);
@@ -174,12 +182,12 @@ async fn read_and_run_scopes_allow_only_their_operations() {
 
 #[tokio::test]
 async fn an_administrator_sees_tasks_of_others() {
-    let text = "a".repeat(32);
+    let ann_token = "a".repeat(32);
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n";
-    let setup = Setup::new(&[fake_agent("echo", "echo", ""), tokens.to_owned()].concat());
-    let service = setup.env("ANN", &text).start().await;
-    let task = service.with_token(&text).send("echo", "hello").await;
-    assert_eq!(service.task("echo", &id(&task)).await, task);
+    let setup = Setup::new(&[fake_agent_config("echo", "echo", ""), tokens.to_owned()].concat());
+    let service = setup.env("ANN", &ann_token).start().await;
+    let task = service.client_with_token(&ann_token).send("echo", "hello").await;
+    assert_eq!(service.task("echo", &task_id(&task)).await, task);
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["id"], task["id"]);
 }
@@ -187,23 +195,27 @@ async fn an_administrator_sees_tasks_of_others() {
 #[tokio::test]
 async fn a_rate_limit_counts_authenticated_calls_of_its_agent() {
     let limit = "a2a.rate_limit = { requests_per_second = 0.001, burst = 2 }";
-    let agents = [fake_agent("one", "echo", limit), fake_agent("two", "echo", "")].concat();
+    let agents =
+        [fake_agent_config("one", "echo", limit), fake_agent_config("two", "echo", "")].concat();
     let setup = Setup::new(&format!("{agents}[lockout]\nenabled = false\n"));
     let service = setup.start().await;
-    let unauthenticated = service.with_token(&"x".repeat(40));
+    let unauthenticated = service.client_with_token(&"x".repeat(40));
     for _ in 0..3 {
-        assert_eq!(unauthenticated.call("one", "message/send", &message("x")).await.status, 401);
+        assert_eq!(
+            unauthenticated.call("one", "message/send", &message_params("x")).await.status,
+            401
+        );
     }
     for _ in 0..2 {
-        assert_eq!(outcome(&service.send("one", "hello").await), completed_with("hello"));
+        assert_eq!(task_outcome(&service.send("one", "hello").await), completed_with("hello"));
     }
-    let refused = service.call("one", "message/send", &message("hello")).await;
+    let refused = service.call("one", "message/send", &message_params("hello")).await;
     assert_eq!((refused.status, refused.error_code().as_str()), (429, "rate-limited"));
     let retry_after: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=1000).contains(&retry_after), "{retry_after}");
     assert_eq!(service.get("/agents/one/v1/tasks").await.status, 429);
     for _ in 0..3 {
-        assert_eq!(outcome(&service.send("two", "hello").await), completed_with("hello"));
+        assert_eq!(task_outcome(&service.send("two", "hello").await), completed_with("hello"));
     }
     assert_eq!(service.get("/status/agents/one").await.status, 200);
 }

@@ -12,9 +12,11 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::harness::client::{completed_with, failed_with, id, outcome};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome};
 use crate::harness::processes::processes_with_env;
-use crate::harness::{EmbeddedService, Setup, fake_agent, gated_agent, message, poll_until};
+use crate::harness::{
+    EmbeddedService, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+};
 
 /// Settings of an agent that writes. Its folder is not that of the test, in which the program of the service may be.
 const READ_WRITE: &str = "access = 'read-write'\nworking_dir = 'HERE'";
@@ -67,7 +69,7 @@ impl PanicFixture {
     async fn panic_in(&self, agent: &str) -> Value {
         self.clock.panic_site.send_replace(Some(SUBMIT_SOURCE));
         let answer =
-            self.client.call(agent, "message/send", &message("the last straw")).await.json();
+            self.client.call(agent, "message/send", &message_params("the last straw")).await.json();
         assert!(self.clock.panic_site.borrow().is_none(), "no actor looked at the clock");
         answer
     }
@@ -87,7 +89,8 @@ impl PanicFixture {
 
 #[tokio::test]
 async fn a_panicked_agent_actor_restarts_and_others_are_unaffected() {
-    let agents = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat();
+    let agents =
+        [fake_agent_config("one", "echo", ""), fake_agent_config("two", "echo", "")].concat();
     let fixture = PanicFixture::start(Setup::new(&agents)).await;
     let other_status = fixture.client.agent_status("two").await;
     assert_eq!(fixture.panic_in("one").await["error"]["code"], -32603);
@@ -95,14 +98,17 @@ async fn a_panicked_agent_actor_restarts_and_others_are_unaffected() {
     assert!(status["lastFault"].as_str().unwrap().contains("the fuse has burnt down"), "{status}");
     assert_eq!(fixture.client.agent_status("two").await, other_status);
     for agent in ["one", "two"] {
-        assert_eq!(outcome(&fixture.client.send(agent, "hello").await), completed_with("hello"));
+        assert_eq!(
+            task_outcome(&fixture.client.send(agent, "hello").await),
+            completed_with("hello")
+        );
     }
     fixture.stop().await;
 }
 
 #[tokio::test]
 async fn work_of_a_panicked_actor_continues_under_the_next_one() {
-    let fixture = PanicFixture::start(Setup::new(&gated_agent("one", READ_WRITE))).await;
+    let fixture = PanicFixture::start(Setup::new(&gated_agent_config("one", READ_WRITE))).await;
     let running_id = fixture.client.start_task("one", "ann").await;
     fixture.setup.wait_for_text("log", "start ann\n").await;
     let waiting_id = fixture.client.start_task("one", "bob").await;
@@ -110,11 +116,11 @@ async fn work_of_a_panicked_actor_continues_under_the_next_one() {
     fixture.wait_for_restarts("one", 1).await;
     fixture.setup.open_gate("go");
     assert_eq!(
-        outcome(&fixture.client.wait_for_end("one", &running_id).await),
+        task_outcome(&fixture.client.wait_for_end("one", &running_id).await),
         completed_with("ann\n")
     );
     assert_eq!(
-        outcome(&fixture.client.wait_for_end("one", &waiting_id).await),
+        task_outcome(&fixture.client.wait_for_end("one", &waiting_id).await),
         completed_with("bob\n")
     );
     // R-46: Work of a failed actor continues under its successor, and its answer is complete
@@ -123,7 +129,7 @@ async fn work_of_a_panicked_actor_continues_under_the_next_one() {
 }
 
 /// Tells half of its answer before the gate and half behind it.
-const HALVES: &str = r#"
+const TWO_PART_OUTPUT_AGENT: &str = r#"
 [agents.one]
 command = "sh"
 args = ["-c", 'seq 50000; echo begun >> HERE/log; until [ -e HERE/go ]; do sleep 0.02; done; seq 50001 100000']
@@ -132,7 +138,7 @@ sandbox.writable = ['HERE']
 
 #[tokio::test]
 async fn an_actor_panic_at_the_end_loses_no_output() {
-    let fixture = PanicFixture::start(Setup::new(HALVES)).await;
+    let fixture = PanicFixture::start(Setup::new(TWO_PART_OUTPUT_AGENT)).await;
     let id = fixture.client.start_task("one", "count").await;
     fixture.setup.wait_for_text("log", "begun\n").await;
     fixture.clock.panic_site.send_replace(Some(EXECUTION_SOURCE));
@@ -140,7 +146,8 @@ async fn an_actor_panic_at_the_end_loses_no_output() {
     let full_output: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
     // R-46: Work of a failed actor continues under its successor, and its answer is complete
     assert!(
-        outcome(&fixture.client.wait_for_end("one", &id).await) == completed_with(&full_output)
+        task_outcome(&fixture.client.wait_for_end("one", &id).await)
+            == completed_with(&full_output)
     );
     assert!(fixture.clock.panic_site.borrow().is_none(), "no actor looked at the clock");
     assert_eq!(fixture.setup.read("log"), "begun\n");
@@ -153,7 +160,7 @@ async fn an_actor_panic_at_the_end_loses_no_output() {
 async fn an_execution_whose_actors_panic_twice_is_interrupted() {
     let fixture = PanicFixture::start(Setup::new(&format!(
         "\nheartbeat_min = 0.1\n{}",
-        gated_agent("one", "heartbeat = 0.1")
+        gated_agent_config("one", "heartbeat = 0.1")
     )))
     .await;
     let id = fixture.client.start_task("one", "ann").await;
@@ -164,17 +171,21 @@ async fn an_execution_whose_actors_panic_twice_is_interrupted() {
             .await;
     }
     // R-47: An execution that makes its actors fail is not retried forever
-    assert_eq!(outcome(&fixture.client.wait_for_end("one", &id).await), failed_with("interrupted"));
+    assert_eq!(
+        task_outcome(&fixture.client.wait_for_end("one", &id).await),
+        failed_with("interrupted")
+    );
     assert_eq!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
     fixture.setup.open_gate("go");
-    assert_eq!(outcome(&fixture.client.send("one", "bob").await), completed_with("bob\n"));
+    assert_eq!(task_outcome(&fixture.client.send("one", "bob").await), completed_with("bob\n"));
     assert_eq!(fixture.setup.read("log"), "start ann\nstart bob\nend bob\n");
     fixture.stop().await;
 }
 
 #[tokio::test]
 async fn an_agent_that_panics_too_often_is_quarantined_alone() {
-    let agents = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat();
+    let agents =
+        [fake_agent_config("one", "echo", ""), fake_agent_config("two", "echo", "")].concat();
     let fixture = PanicFixture::start(Setup::new(&agents)).await;
     for restarts in 1..=3 {
         fixture.panic_in("one").await;
@@ -185,25 +196,28 @@ async fn an_agent_that_panics_too_often_is_quarantined_alone() {
         (fixture.client.agent_status("one").await["health"] == "quarantined").then_some(())
     })
     .await;
-    let refused = fixture.client.expect_refusal("one", "message/send", message("again")).await;
+    let refused =
+        fixture.client.expect_refusal("one", "message/send", message_params("again")).await;
     assert_eq!(refused, (-32054, "agent-quarantined".to_owned()));
     // R-49: An agent that fails too often is quarantined, without an effect on the others
-    assert_eq!(outcome(&fixture.client.send("two", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&fixture.client.send("two", "hello").await), completed_with("hello"));
     fixture.stop().await;
 }
 
 #[tokio::test]
 async fn cards_and_the_directory_name_the_public_address() {
-    let server = "public_url = 'https://agents.example.org/a/'\ndefault_agent = 'one'";
-    let fixture =
-        PanicFixture::start(Setup::with_server_settings(server, &fake_agent("one", "echo", "")))
-            .await;
+    let server_settings = "public_url = 'https://agents.example.org/a/'\ndefault_agent = 'one'";
+    let fixture = PanicFixture::start(Setup::with_server_settings(
+        server_settings,
+        &fake_agent_config("one", "echo", ""),
+    ))
+    .await;
     let url = "https://agents.example.org/a/agents/one/v1";
     let card = fixture.client.get("/.well-known/agent-card.json").await.json();
     assert_eq!((&card["url"], &card["additionalInterfaces"][0]["url"]), (&json!(url), &json!(url)));
     let list = fixture.client.get("/api/v1/agents").await.json();
     assert_eq!(list["agents"][0]["url"], url);
     let task = fixture.client.send("one", "hello").await;
-    assert!(!id(&task).is_empty());
+    assert!(!task_id(&task).is_empty());
     fixture.stop().await;
 }

@@ -9,19 +9,19 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use crate::harness::authority::CertificateAuthority;
-use crate::harness::client::{completed_with, outcome};
+use crate::harness::certificate_authority::CertificateAuthority;
+use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent, json_rpc_call, message, poll_until,
-    within_deadline,
+    Service, ServiceClient, Setup, TestResponse, fake_agent_config, json_rpc_call, message_params,
+    poll_until, within_deadline,
 };
 
-const CARD: &str = "/agents/echo/.well-known/agent-card.json";
+const CARD_PATH: &str = "/agents/echo/.well-known/agent-card.json";
 
 /// A service on all addresses of the machine.
-async fn start_on_all_addresses(server: &str) -> Service {
-    let server = format!("default_agent = 'echo'\n{server}");
-    Setup::with_server_settings(&server, &fake_agent("echo", "echo", ""))
+async fn start_on_all_addresses(server_settings: &str) -> Service {
+    let server = format!("default_agent = 'echo'\n{server_settings}");
+    Setup::with_server_settings(&server, &fake_agent_config("echo", "echo", ""))
         .listen_on("0.0.0.0:0")
         .start()
         .await
@@ -40,11 +40,11 @@ async fn request_to_host(service: &Service, host: &str, line: &str, body: &str) 
 }
 
 /// Every address in a document.
-fn addresses(value: &Value) -> Vec<String> {
+fn find_urls(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) if text.contains("://") => vec![text.clone()],
-        Value::Array(values) => values.iter().flat_map(addresses).collect(),
-        Value::Object(values) => values.values().flat_map(addresses).collect(),
+        Value::Array(values) => values.iter().flat_map(find_urls).collect(),
+        Value::Object(values) => values.values().flat_map(find_urls).collect(),
         _ => Vec::new(),
     }
 }
@@ -57,7 +57,7 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
     let hosts = ["127.0.0.1", "localhost", "[::1]", "10.9.8.7", "box.lan"];
     for host in hosts.map(|host| format!("{host}:{port}")) {
         for (line, body) in [
-            (format!("GET {CARD}"), ""),
+            (format!("GET {CARD_PATH}"), ""),
             ("GET /.well-known/agent-card.json".to_owned(), ""),
             ("POST /agents/echo/v1".to_owned(), extended.as_str()),
             ("GET /api/v1/agents".to_owned(), ""),
@@ -65,7 +65,7 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
             ("GET /a2a/status".to_owned(), ""),
         ] {
             let response = request_to_host(&service, &host, &line, body).await;
-            let (urls, expected) = (addresses(&response.json()), format!("http://{host}"));
+            let (urls, expected) = (find_urls(&response.json()), format!("http://{host}"));
             assert!(!urls.is_empty() && response.status == 200, "{line}: {response:?}");
             let unexpected: Vec<_> = urls
                 .iter()
@@ -75,13 +75,14 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
         }
     }
     let card =
-        request_to_host(&service, &format!("localhost:{port}"), &format!("GET {CARD}"), "").await;
+        request_to_host(&service, &format!("localhost:{port}"), &format!("GET {CARD_PATH}"), "")
+            .await;
     let url = card.json()["url"].as_str().unwrap().to_owned();
     let path = url.strip_prefix(&format!("http://localhost:{port}")).unwrap();
-    let answer = service.post(path, &json_rpc_call("message/send", &message("hello"))).await;
-    assert_eq!(outcome(&answer.json()["result"]), completed_with("hello"));
+    let answer = service.post(path, &json_rpc_call("message/send", &message_params("hello"))).await;
+    assert_eq!(task_outcome(&answer.json()["result"]), completed_with("hello"));
     for host in ["evil.example", "localhost.evil.example", "me@localhost", "box.lan.evil"] {
-        let response = request_to_host(&service, host, &format!("GET {CARD}"), "").await;
+        let response = request_to_host(&service, host, &format!("GET {CARD_PATH}"), "").await;
         assert_eq!(
             (response.status, response.error_code().as_str()),
             (421, "host-unknown"),
@@ -95,7 +96,7 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
 async fn a_configured_address_is_published_to_every_caller() {
     let service = start_on_all_addresses("public_url = 'https://agents.example/base'").await;
     for host in ["127.0.0.1", "agents.example"] {
-        let card = request_to_host(&service, host, &format!("GET {CARD}"), "").await.json();
+        let card = request_to_host(&service, host, &format!("GET {CARD_PATH}"), "").await.json();
         assert_eq!(card["url"], "https://agents.example/base/agents/echo/v1");
     }
 }
@@ -110,7 +111,7 @@ async fn start_receiver(
     authority.issue(&["localhost"]).write_files(&folder);
     let key_pair =
         CertificateFiles { cert_file: folder.join("cert.pem"), key_file: folder.join("key.pem") };
-    let acceptor = TlsAcceptor::from(key_pair.read().unwrap());
+    let acceptor = TlsAcceptor::from(key_pair.read_server_config().unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let received = tokio::spawn(async move {
@@ -135,8 +136,8 @@ async fn raise_alert(service: &Service) {
     }
 }
 
-fn push_message(url: &str) -> Value {
-    let mut params = message("hello");
+fn push_message_params(url: &str) -> Value {
+    let mut params = message_params("hello");
     params["configuration"] = json!({"blocking": true, "pushNotificationConfig": {"url": url}});
     params
 }
@@ -146,8 +147,9 @@ async fn an_internal_webhook_does_not_allow_its_address_to_callers() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let alerts = format!("[alerts]\nwebhook = '{url}'\nallow = ['127.0.0.1']\n");
-    let service = Setup::new(&[fake_agent("echo", "echo", ""), alerts].concat()).start().await;
-    let (_, code) = service.expect_refusal("echo", "message/send", push_message(&url)).await;
+    let service =
+        Setup::new(&[fake_agent_config("echo", "echo", ""), alerts].concat()).start().await;
+    let (_, code) = service.expect_refusal("echo", "message/send", push_message_params(&url)).await;
     assert_eq!(code, "invalid-params");
     raise_alert(&service).await;
     let (mut stream, _) = within_deadline("the webhook", listener.accept()).await.unwrap();
@@ -169,7 +171,7 @@ async fn receivers_with_a_private_authority_get_their_messages() {
         let ca_setting = if with_ca { "ca_file = 'HERE/ca.pem'" } else { "" };
         let allow = "allow = ['127.0.0.1', '::1']";
         let mut setup = setup;
-        let agents = fake_agent("echo", "echo", "");
+        let agents = fake_agent_config("echo", "echo", "");
         setup.set_config_text(&format!(
             "[pressure]\nenabled = false\n{agents}\n[{section}]\n{allow}\n{ca_setting}\n{hook}\n"
         ));
@@ -177,7 +179,7 @@ async fn receivers_with_a_private_authority_get_their_messages() {
         if section == "alerts" {
             raise_alert(&service).await;
         } else {
-            service.rpc("echo", "message/send", &push_message(&url)).await;
+            service.expect_result("echo", "message/send", &push_message_params(&url)).await;
         }
         let received = within_deadline("the receiver", received).await.unwrap();
         assert_eq!(
@@ -191,7 +193,7 @@ async fn receivers_with_a_private_authority_get_their_messages() {
 #[tokio::test]
 async fn an_invalid_ca_file_is_reported_with_its_key() {
     let setup = Setup::new(
-        &[fake_agent("echo", "echo", ""), "[push]\nca_file = 'none.pem'\n".into()].concat(),
+        &[fake_agent_config("echo", "echo", ""), "[push]\nca_file = 'none.pem'\n".into()].concat(),
     );
     let config = setup.write_config().display().to_string();
     let output = setup.run(&["check", &config], "").await;
@@ -211,10 +213,10 @@ async fn the_container_command_starts_a_usable_service() {
     let card =
         request_to_host(&service, "localhost:18080", "GET /.well-known/agent-card.json", "").await;
     assert_eq!(card.json()["url"], "http://localhost:18080/agents/echo/v1");
-    let request_body = json_rpc_call("message/send", &message("hi"));
+    let request_body = json_rpc_call("message/send", &message_params("hi"));
     let response =
         request_to_host(&service, "localhost:18080", "POST /agents/echo/v1", &request_body).await;
-    assert_eq!(outcome(&response.json()["result"]), completed_with("hi"));
+    assert_eq!(task_outcome(&response.json()["result"]), completed_with("hi"));
     // As its own check of health does.
     let url = format!("http://127.0.0.1:{port}");
     let healthy = async || {

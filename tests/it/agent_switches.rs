@@ -4,8 +4,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, id, outcome, state};
-use crate::harness::{Service, Setup, fake_agent, gated_agent, message, poll_until};
+use crate::harness::client::{completed_with, task_id, task_outcome, task_state};
+use crate::harness::{
+    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+};
 
 fn parse_json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
@@ -25,47 +27,47 @@ output = "events"
 
 #[tokio::test]
 async fn a_disabled_agent_refuses_work_and_finishes_its_own() {
-    let service = Service::start(&gated_agent("one", "max_concurrent = 1")).await;
+    let service = Service::start(&gated_agent_config("one", "max_concurrent = 1")).await;
     let (running_task, waiting_task) =
         (service.start_task("one", "ann").await, service.start_task("one", "bob").await);
     service.setup.wait_for_text("log", "start ann\n").await;
-    let disabled = service.command(&["agents", "disable", "one"], "").await;
+    let disabled = service.run_command(&["agents", "disable", "one"], "").await;
     assert_eq!(disabled.exit_code, Some(0), "{disabled:?}");
-    let refused = service.command(&["send", "one", "cat"], "").await;
+    let refused = service.run_command(&["send", "one", "cat"], "").await;
     assert!(
         refused.stderr.contains("agent-disabled") && refused.exit_code == Some(1),
         "{refused:?}"
     );
-    let list = service.command(&["agents", "list"], "").await.stdout;
+    let list = service.run_command(&["agents", "list"], "").await.stdout;
     assert!(list.contains("disabled (switched)") && list.contains("1/1"), "{list}");
     service.setup.open_gate("go");
     for (task, word) in [(running_task, "ann\n"), (waiting_task, "bob\n")] {
-        assert_eq!(outcome(&service.wait_for_end("one", &task).await), completed_with(word));
+        assert_eq!(task_outcome(&service.wait_for_end("one", &task).await), completed_with(word));
     }
-    let enabled = service.command(&["agents", "enable", "one"], "").await;
+    let enabled = service.run_command(&["agents", "enable", "one"], "").await;
     assert_eq!(enabled.stdout, "agent one is enabled, as configured\n");
-    assert_eq!(service.command(&["send", "one", "cat"], "").await.stdout, "cat\n");
+    assert_eq!(service.run_command(&["send", "one", "cat"], "").await.stdout, "cat\n");
 }
 
 #[tokio::test]
 async fn a_disabled_agent_accepts_the_answer_to_its_question() {
     let service = Service::start(QUESTION_AGENT).await;
     let open_task = service.send("asks", "ask").await;
-    assert_eq!(state(&open_task), "input-required");
-    service.command(&["agents", "disable", "asks"], "").await;
-    let mut answer = message("blue");
-    answer["message"]["taskId"] = json!(id(&open_task));
-    let task = service.rpc("asks", "message/send", &answer).await;
-    assert_eq!(outcome(&task), completed_with("blue"));
-    let (_, code) = service.expect_refusal("asks", "message/send", message("more")).await;
+    assert_eq!(task_state(&open_task), "input-required");
+    service.run_command(&["agents", "disable", "asks"], "").await;
+    let mut answer = message_params("blue");
+    answer["message"]["taskId"] = json!(task_id(&open_task));
+    let task = service.expect_result("asks", "message/send", &answer).await;
+    assert_eq!(task_outcome(&task), completed_with("blue"));
+    let (_, code) = service.expect_refusal("asks", "message/send", message_params("more")).await;
     assert_eq!(code, "agent-disabled");
 }
 
 #[tokio::test]
 async fn a_disabled_agent_stays_disabled_over_reloads_and_restarts() {
-    let mut service = Service::start(&fake_agent("echo", "echo", "")).await;
-    service.command(&["agents", "disable", "echo"], "").await;
-    let reload = service.command(&["reload"], "").await;
+    let mut service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    service.run_command(&["agents", "disable", "echo"], "").await;
+    let reload = service.run_command(&["reload"], "").await;
     assert_eq!(reload.exit_code, Some(0), "{reload:?}");
     assert_eq!(service.agent_status("echo").await["enabled"], json!(false));
     for is_graceful in [false, true] {
@@ -80,7 +82,7 @@ async fn a_disabled_agent_stays_disabled_over_reloads_and_restarts() {
         assert_eq!(status["configuration"]["switched"], json!(["echo"]), "{status}");
         assert_eq!(service.agent_status("echo").await["enabled"], json!(false));
     }
-    service.command(&["agents", "enable", "echo"], "").await;
+    service.run_command(&["agents", "enable", "echo"], "").await;
     service.kill9().await;
     service.restart().await;
     assert_eq!(service.agent_status("echo").await["enabled"], json!(true));
@@ -91,8 +93,9 @@ async fn a_disabled_agent_stays_disabled_over_reloads_and_restarts() {
 #[tokio::test]
 async fn a_disabled_agent_is_enabled_once_its_program_exists() {
     let agent = "[agents.late]\nenabled = false\ncommand = 'HERE/late'\n";
-    let service = Service::start(&format!("{agent}{}", fake_agent("echo", "echo", ""))).await;
-    let refused = service.command(&["agents", "enable", "late"], "").await;
+    let service =
+        Service::start(&format!("{agent}{}", fake_agent_config("echo", "echo", ""))).await;
+    let refused = service.run_command(&["agents", "enable", "late"], "").await;
     assert_eq!(refused.exit_code, Some(4), "{refused:?}");
     for expected in ["configuration-rejected", "agents.late.command", "not an executable file"] {
         assert!(refused.stderr.contains(expected), "{expected}: {refused:?}");
@@ -103,33 +106,34 @@ async fn a_disabled_agent_is_enabled_once_its_program_exists() {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let enabled =
-        parse_json(&service.command(&["agents", "enable", "late", "--json"], "").await.stdout);
+        parse_json(&service.run_command(&["agents", "enable", "late", "--json"], "").await.stdout);
     assert_eq!(enabled, json!({"id": "late", "enabled": true, "configured": false}));
-    assert_eq!(service.command(&["send", "late", "here"], "").await.stdout, "here");
+    assert_eq!(service.run_command(&["send", "late", "here"], "").await.stdout, "here");
 }
 
 #[tokio::test]
 async fn only_an_administrator_enables_and_disables_an_agent() {
-    let agents = [fake_agent("echo", "echo", ""), fake_agent("other", "echo", "")].concat();
+    let agents =
+        [fake_agent_config("echo", "echo", ""), fake_agent_config("other", "echo", "")].concat();
     let service = Service::start(&agents).await;
     let create_client = async |name: &str, scopes: &str| {
-        let words = ["token", "create", name, "--scope", scopes, "--agent", "echo", "--json"];
-        let output = service.command(&words, "").await;
-        service.with_token(parse_json(&output.stdout)["token"].as_str().unwrap())
+        let args = ["token", "create", name, "--scope", scopes, "--agent", "echo", "--json"];
+        let output = service.run_command(&args, "").await;
+        service.client_with_token(parse_json(&output.stdout)["token"].as_str().unwrap())
     };
     let (reader, admin) =
         (create_client("ann", "read,run").await, create_client("bob", "read,admin").await);
-    let switch = |agent: &str| format!("/api/v1/agents/{agent}/disable");
-    assert_eq!(reader.post(&switch("echo"), "").await.status, 403);
-    assert_eq!(admin.post(&switch("other"), "").await.status, 403);
-    assert_eq!(admin.post(&switch("nobody"), "").await.status, 404);
-    assert_eq!(service.post(&switch("other"), "").await.status, 200);
-    assert_eq!(admin.post(&switch("echo"), "").await.status, 200);
-    let settings = ["--agent", "other", "--cron", "@every 9h", "--input", "x"];
-    service.command(&["agents", "enable", "other"], "").await;
-    let create_schedule = [&["schedule", "create", "nightly"][..], &settings].concat();
-    assert_eq!(service.command(&create_schedule, "").await.exit_code, Some(0));
-    service.command(&["agents", "disable", "other"], "").await;
+    let disable_path = |agent: &str| format!("/api/v1/agents/{agent}/disable");
+    assert_eq!(reader.post(&disable_path("echo"), "").await.status, 403);
+    assert_eq!(admin.post(&disable_path("other"), "").await.status, 403);
+    assert_eq!(admin.post(&disable_path("nobody"), "").await.status, 404);
+    assert_eq!(service.post(&disable_path("other"), "").await.status, 200);
+    assert_eq!(admin.post(&disable_path("echo"), "").await.status, 200);
+    let schedule_args = ["--agent", "other", "--cron", "@every 9h", "--input", "x"];
+    service.run_command(&["agents", "enable", "other"], "").await;
+    let create_schedule = [&["schedule", "create", "nightly"][..], &schedule_args].concat();
+    assert_eq!(service.run_command(&create_schedule, "").await.exit_code, Some(0));
+    service.run_command(&["agents", "disable", "other"], "").await;
     let visible_status = reader.get("/status").await.json();
     assert_eq!(visible_status["configuration"]["switched"], json!(["echo"]), "{visible_status}");
     assert_eq!(visible_status["scheduler"].get("due"), None, "{visible_status}");
@@ -140,14 +144,14 @@ async fn only_an_administrator_enables_and_disables_an_agent() {
 
 #[tokio::test]
 async fn unreadable_agent_states_disable_all_agents() {
-    let mut service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let mut service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     service.sigterm();
     service.wait_for_exit().await;
     let file = service.setup.test_folder().join("state/algonius/switches.json");
     fs::write(&file, "{\"echo\": fal").unwrap();
     let config = service.setup.write_config().display().to_string();
-    let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-    let refused = service.setup.run(&words, "").await;
+    let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+    let refused = service.setup.run(&args, "").await;
     assert_eq!(refused.exit_code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("`switches.json` in `data_dir`"), "{refused:?}");
     fs::remove_file(&file).unwrap();
@@ -157,24 +161,25 @@ async fn unreadable_agent_states_disable_all_agents() {
 #[tokio::test]
 async fn agents_test_reports_exactly_the_failure() {
     let agents = [
-        fake_agent("echo", "echo", ""),
-        fake_agent("exit", "exit 7", ""),
+        fake_agent_config("echo", "echo", ""),
+        fake_agent_config("exit", "exit 7", ""),
         QUESTION_AGENT.to_owned(),
     ]
     .concat();
     let service = Setup::new(&agents).start().await;
-    let passed = service.command(&["agents", "test", "echo", "--input", "ping"], "").await;
+    let passed = service.run_command(&["agents", "test", "echo", "--input", "ping"], "").await;
     assert_eq!(passed.exit_code, Some(0), "{passed:?}");
     assert!(passed.stdout.contains("answer    ping\ngood      agent echo works"), "{passed:?}");
-    let list = service.command(&["tasks", "list", "--trigger", "probe", "--json"], "").await.stdout;
+    let list =
+        service.run_command(&["tasks", "list", "--trigger", "probe", "--json"], "").await.stdout;
     assert_eq!(parse_json(&list)["executions"][0]["trigger"], "probe", "{list}");
-    let failed = service.command(&["agents", "test", "exit"], "").await;
+    let failed = service.run_command(&["agents", "test", "exit"], "").await;
     assert_eq!(failed.exit_code, Some(5), "{failed:?}");
     for expected in ["hint: ", "(agent-exit, agent)", "page: `algonius explain agent-exit`"] {
         assert!(failed.stderr.contains(expected), "{expected}: {failed:?}");
     }
     let questioned =
-        service.command(&["agents", "test", "asks", "--input", "ask", "--json"], "").await;
+        service.run_command(&["agents", "test", "asks", "--input", "ask", "--json"], "").await;
     assert_eq!(questioned.exit_code, Some(5), "{questioned:?}");
     assert_eq!(parse_json(&questioned.stdout)["asksAQuestion"], json!(true));
     let task = parse_json(&questioned.stdout)["task"].as_str().unwrap().to_owned();

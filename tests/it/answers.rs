@@ -4,14 +4,16 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, id, outcome, state};
-use crate::harness::{Service, Setup, fake_agent, gated_agent, message, poll_until};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome, task_state};
+use crate::harness::{
+    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+};
 
-const PARAMETERS: &str = "https://algonius.dev/a2a/ext/parameters/v1";
+const PARAMETERS_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/parameters/v1";
 
 fn message_with_parameters(text: &str, parameters: &Value) -> Value {
-    let mut params = message(text);
-    params["message"]["metadata"] = json!({PARAMETERS: parameters});
+    let mut params = message_params(text);
+    params["message"]["metadata"] = json!({PARAMETERS_EXTENSION_URI: parameters});
     params
 }
 
@@ -25,49 +27,61 @@ async fn the_shipped_agents_answer_with_the_shipped_configuration() {
         ("greet", "Ann", "Hello, Ann!\n"),
         ("word-count", "three small words", "3\n"),
     ] {
-        assert_eq!(outcome(&service.send(agent, text).await), completed_with(answer), "{agent}");
+        assert_eq!(
+            task_outcome(&service.send(agent, text).await),
+            completed_with(answer),
+            "{agent}"
+        );
     }
     let params = message_with_parameters("Ann", &json!({"greeting": "Good day"}));
-    let task = service.rpc("greet", "message/send", &params).await;
-    assert_eq!(outcome(&task), completed_with("Good day, Ann!\n"));
+    let task = service.expect_result("greet", "message/send", &params).await;
+    assert_eq!(task_outcome(&task), completed_with("Good day, Ann!\n"));
 }
 
 #[tokio::test]
 async fn a_task_that_was_not_waited_for_is_polled_until_it_completes() {
-    let service = Service::start(&gated_agent("one", "")).await;
-    let task = service.submit("one", message("ann")).await;
-    assert!(["submitted", "working"].contains(&state(&task).as_str()), "{task}");
+    let service = Service::start(&gated_agent_config("one", "")).await;
+    let task = service.submit("one", message_params("ann")).await;
+    assert!(["submitted", "working"].contains(&task_state(&task).as_str()), "{task}");
     assert_eq!((&task["kind"], &task["artifacts"]), (&json!("task"), &json!([])));
     service.setup.wait_for_text("log", "start ann\n").await;
     poll_until("work", async || {
-        (state(&service.task("one", &id(&task)).await) == "working").then_some(())
+        (task_state(&service.task("one", &task_id(&task)).await) == "working").then_some(())
     })
     .await;
     service.setup.open_gate("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &id(&task)).await), completed_with("ann\n"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("one", &task_id(&task)).await),
+        completed_with("ann\n")
+    );
 }
 
 #[tokio::test]
 async fn a_waiting_caller_gets_the_output_and_the_request() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let task = service.send("echo", "grüße\tan alle\n").await;
-    assert_eq!(outcome(&task), completed_with("grüße\tan alle\n"));
+    assert_eq!(task_outcome(&task), completed_with("grüße\tan alle\n"));
     assert_eq!(task["history"][0]["parts"][0]["text"], "grüße\tan alle\n");
     assert_eq!(task["history"][0]["role"], "user");
     let without_history = json!({"id": task["id"], "historyLength": 0});
-    assert_eq!(service.rpc("echo", "tasks/get", &without_history).await["history"], json!([]));
+    assert_eq!(
+        service.expect_result("echo", "tasks/get", &without_history).await["history"],
+        json!([])
+    );
 }
 
 #[tokio::test]
 async fn only_the_named_agent_runs_and_agents_run_in_parallel() {
-    let service = Service::start(&[gated_agent("one", ""), gated_agent("two", "")].concat()).await;
+    let service =
+        Service::start(&[gated_agent_config("one", ""), gated_agent_config("two", "")].concat())
+            .await;
     let first = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let second = service.start_task("two", "bob").await;
     service.setup.wait_for_text("log", "start ann\nstart bob\n").await;
     service.setup.open_gate("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed_with("ann\n"));
-    assert_eq!(outcome(&service.wait_for_end("two", &second).await), completed_with("bob\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &first).await), completed_with("ann\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("two", &second).await), completed_with("bob\n"));
     let list = service.get("/api/v1/executions?agent=two").await.json();
     assert_eq!(list["executions"].as_array().unwrap().len(), 1);
 }
@@ -75,12 +89,13 @@ async fn only_the_named_agent_runs_and_agents_run_in_parallel() {
 #[tokio::test]
 async fn half_a_megabyte_goes_in_and_three_come_out() {
     let agents =
-        [fake_agent("echo", "echo", ""), fake_agent("flood", "flood 3000000", "")].concat();
+        [fake_agent_config("echo", "echo", ""), fake_agent_config("flood", "flood 3000000", "")]
+            .concat();
     let service = Service::start(&agents).await;
     let text: String = (0..).map(|line| format!("line {line} of many\n")).take(30_000).collect();
     assert!(text.len() > 500_000);
-    assert_eq!(outcome(&service.send("echo", &text).await), completed_with(&text));
-    let (state, answer) = outcome(&service.send("flood", "").await);
+    assert_eq!(task_outcome(&service.send("echo", &text).await), completed_with(&text));
+    let (state, answer) = task_outcome(&service.send("flood", "").await);
     assert_eq!((state.as_str(), answer.len()), ("completed", 3_000_000));
     assert!(answer.bytes().all(|byte| byte == b'x' || byte == b'\n'));
 }
@@ -88,11 +103,14 @@ async fn half_a_megabyte_goes_in_and_three_come_out() {
 #[tokio::test]
 async fn an_input_argument_is_one_argument_for_any_text() {
     let settings = "input = 'args'";
-    let service = Service::start(&fake_agent("args", "args {{input}} --", settings)).await;
+    let service = Service::start(&fake_agent_config("args", "args {{input}} --", settings)).await;
     let text = "a \"b\" $HOME; rm -rf ~ 'c'\n{{ input }}";
     let answer = format!("{}\n\"--\"\n", json!(text));
-    assert_eq!(outcome(&service.send("args", text).await), completed_with(&answer));
-    assert_eq!(outcome(&service.send("args", "nul\0byte").await), failed_with("input-rejected"));
+    assert_eq!(task_outcome(&service.send("args", text).await), completed_with(&answer));
+    assert_eq!(
+        task_outcome(&service.send("args", "nul\0byte").await),
+        failed_with("input-rejected")
+    );
 }
 
 #[tokio::test]
@@ -109,11 +127,11 @@ output_file = "answer to {{ agent_id }}.md"
 "#;
     let service = Service::start(agent).await;
     let task = service.send("file", "some text").await;
-    assert_eq!(outcome(&task), completed_with("some text"));
+    assert_eq!(task_outcome(&task), completed_with("some text"));
     let names = service.setup.read("names");
     let (input, output) = names.split_once('|').unwrap();
     let output = output.trim_end_matches('|');
-    assert!(input.ends_with(&format!("/{}.md", id(&task))), "{names}");
+    assert!(input.ends_with(&format!("/{}.md", task_id(&task))), "{names}");
     assert!(output.ends_with("/answer to file.md"), "{names}");
     poll_until("an empty place", async || (!Path::new(input).exists()).then_some(())).await;
     assert!(!Path::new(output).exists());
@@ -123,18 +141,20 @@ output_file = "answer to {{ agent_id }}.md"
 async fn a_program_gets_its_folder_and_its_variables_only() {
     let working_dir = "working_dir = 'HERE/home'\n";
     let env = "[agents.env.env]\nCOLOUR = 'blue ${SHADE}'\n";
-    let agents = [fake_agent("cwd", "cwd", working_dir), fake_agent("env", "env", env)].concat();
+    let agents =
+        [fake_agent_config("cwd", "cwd", working_dir), fake_agent_config("env", "env", env)]
+            .concat();
     let setup = Setup::new(&agents).env("SHADE", "dark").env("PRIVATE", "of the service");
     let service = setup.start().await;
     let home = service.setup.test_folder().join("home").canonicalize().unwrap();
     let answer = format!("{}\n", home.display());
-    assert_eq!(outcome(&service.send("cwd", "").await), completed_with(&answer));
+    assert_eq!(task_outcome(&service.send("cwd", "").await), completed_with(&answer));
     let task = service.send("env", "").await;
-    let (_, output) = outcome(&task);
+    let (_, output) = task_outcome(&task);
     for line in ["COLOUR=blue dark", "ALGONIUS_AGENT_ID=env", "ALGONIUS_ATTEMPT=1"] {
         assert!(output.lines().any(|entry| entry == line), "{line} is not in {output}");
     }
-    assert!(output.contains(&format!("ALGONIUS_EXECUTION_ID={}\n", id(&task))));
+    assert!(output.contains(&format!("ALGONIUS_EXECUTION_ID={}\n", task_id(&task))));
     for name in ["PRIVATE", "SHADE", "XDG_STATE_HOME"] {
         assert!(!output.contains(name), "{name} is in {output}");
     }
@@ -143,19 +163,20 @@ async fn a_program_gets_its_folder_and_its_variables_only() {
 #[tokio::test]
 async fn events_of_the_program_form_the_answer() {
     let output = "output = 'events'";
-    let service = Service::start(&fake_agent("events", "events one unknown two", output)).await;
-    assert_eq!(outcome(&service.send("events", "").await), completed_with("onetwo"));
+    let service =
+        Service::start(&fake_agent_config("events", "events one unknown two", output)).await;
+    assert_eq!(task_outcome(&service.send("events", "").await), completed_with("onetwo"));
 }
 
 #[tokio::test]
 async fn text_parts_are_joined_and_files_are_refused() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
-    let mut params = message("first");
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let mut params = message_params("first");
     let parts = json!([{"kind": "text", "text": "a"}, {"kind": "data", "data": {"b": 1}}]);
     params["message"]["parts"] = parts;
-    let task = service.rpc("echo", "message/send", &params).await;
-    assert_eq!(outcome(&task), completed_with("a\n{\"b\":1}"));
-    let mut params = message("second");
+    let task = service.expect_result("echo", "message/send", &params).await;
+    assert_eq!(task_outcome(&task), completed_with("a\n{\"b\":1}"));
+    let mut params = message_params("second");
     params["message"]["parts"] = json!([{"kind": "file", "file": {"bytes": "aGk="}}]);
     let refused = service.expect_refusal("echo", "message/send", params).await;
     assert_eq!(refused, (-32005, "content-type-unsupported".to_owned()));
@@ -163,12 +184,12 @@ async fn text_parts_are_joined_and_files_are_refused() {
 
 #[tokio::test]
 async fn the_record_of_an_execution_is_complete() {
-    let agent =
-        gated_agent("one", "").replace("echo \"$word\"\n'''", "echo aside >&2; echo $word\n'''");
+    let agent = gated_agent_config("one", "")
+        .replace("echo \"$word\"\n'''", "echo aside >&2; echo $word\n'''");
     let service = Service::start(&agent).await;
-    let mut params = message("ann");
+    let mut params = message_params("ann");
     params["message"]["contextId"] = json!("talk-1");
-    let id = id(&service.submit("one", params.clone()).await);
+    let id = task_id(&service.submit("one", params.clone()).await);
     service.setup.wait_for_text("log", "start ann\n").await;
     let running = service.execution(&id).await;
     for absent in ["endedAt", "outcome", "exitCode", "durationUs", "output"] {
@@ -209,11 +230,11 @@ async fn the_record_of_an_execution_is_complete() {
 
 #[tokio::test]
 async fn executions_are_listed_newest_first_over_http() {
-    let agents = [fake_agent("echo", "echo", ""), gated_agent("one", "")].concat();
+    let agents = [fake_agent_config("echo", "echo", ""), gated_agent_config("one", "")].concat();
     let service = Service::start(&agents).await;
     let mut ids = Vec::new();
     for text in ["a", "b", "c"] {
-        ids.insert(0, id(&service.send("echo", text).await));
+        ids.insert(0, task_id(&service.send("echo", text).await));
     }
     let unfinished = service.start_task("one", "ann").await;
     let list_executions = async |query: &str| {

@@ -6,19 +6,19 @@ mod response_validator;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent, gated_agent, poll_until,
+    Service, ServiceClient, Setup, TestResponse, fake_agent_config, gated_agent_config, poll_until,
 };
 use crate::reload::config_text;
 use response_validator::ResponseValidator;
 
 /// Tokens with one right only.
-const READER: &str = "reader-0123456789-0123456789-0123456789-01";
-const RUNNER: &str = "runner-0123456789-0123456789-0123456789-01";
+const READER_TOKEN: &str = "reader-0123456789-0123456789-0123456789-01";
+const RUNNER_TOKEN: &str = "runner-0123456789-0123456789-0123456789-01";
 
 /// A parameter that callers may set.
-const PARAMETER: &str = "params.a = '0'\noverrides.params = ['a']";
+const PARAMETER_SETTINGS: &str = "params.a = '0'\noverrides.params = ['a']";
 
-const SCHEDULES: &str = "/api/v1/schedules";
+const SCHEDULES_PATH: &str = "/api/v1/schedules";
 
 /// A line of a request, whose answer comes without chunks.
 async fn send_request(
@@ -153,12 +153,12 @@ async fn check_interactions(api: &mut ValidatingClient<'_>) {
         list.json()["interactions"][0]["id"].as_str().map(str::to_owned)
     })
     .await;
-    let (list, get_operation) = ("GET /api/v1/interactions", "GET /api/v1/interactions/{id}");
+    let (list, get) = ("GET /api/v1/interactions", "GET /api/v1/interactions/{id}");
     let answer_operation = "POST /api/v1/interactions/{id}/answer";
     let interaction_path = format!("/api/v1/interactions/{open_id}");
     let answer_path = format!("{interaction_path}/answer");
     api.request_operation(list, None).await;
-    api.request(get_operation, &interaction_path, None).await;
+    api.request(get, &interaction_path, None).await;
     api.request(
         "GET /api/v1/executions/{id}",
         &format!("/api/v1/executions/{}", task["id"].as_str().unwrap()),
@@ -174,7 +174,7 @@ async fn check_interactions(api: &mut ValidatingClient<'_>) {
         let response = api.request(answer_operation, &answer_path, Some(body.clone())).await;
         assert_eq!(response.status, status, "{body}: {response:?}");
     }
-    api.request(get_operation, &interaction_path, None).await;
+    api.request(get, &interaction_path, None).await;
     for operation in [list, "GET /api/v1/permission-decisions"] {
         let path = operation.split(' ').nth(1).unwrap();
         api.request_operation(operation, None).await;
@@ -182,17 +182,17 @@ async fn check_interactions(api: &mut ValidatingClient<'_>) {
         api.request(operation, &format!("{path}?limit=0"), None).await;
     }
     let unknown = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
-    api.request(get_operation, unknown, None).await;
+    api.request(get, unknown, None).await;
     let body = Some(json!({"verdict": "allow"}));
     api.request(answer_operation, &format!("{unknown}/answer"), body).await;
 }
 
 async fn check_schedules(api: &mut ValidatingClient<'_>) {
-    let schedule_path = format!("{SCHEDULES}/beat");
-    let create = "POST /api/v1/schedules";
-    api.request_operation(create, Some(schedule_body("@daily"))).await;
-    let duplicate = api.request_operation(create, Some(schedule_body("@daily"))).await;
-    let invalid = api.request_operation(create, Some(schedule_body("never"))).await;
+    let schedule_path = format!("{SCHEDULES_PATH}/beat");
+    let create_operation = "POST /api/v1/schedules";
+    api.request_operation(create_operation, Some(schedule_body("@daily"))).await;
+    let duplicate = api.request_operation(create_operation, Some(schedule_body("@daily"))).await;
+    let invalid = api.request_operation(create_operation, Some(schedule_body("never"))).await;
     assert_eq!((duplicate.status, invalid.status), (409, 400));
     api.request("PUT /api/v1/schedules/{id}", &schedule_path, Some(schedule_body("*/5 * * * *")))
         .await;
@@ -265,10 +265,10 @@ async fn check_agents(api: &mut ValidatingClient<'_>) {
     for code in ["queue-full", "nonsense"] {
         api.request("GET /errors/{code}", &format!("/errors/{code}"), None).await;
     }
-    let wait = "POST /api/v1/agents/{id}/wait";
-    api.request(wait, "/api/v1/agents/echo/wait?seconds=20", None).await;
-    api.request(wait, "/api/v1/agents/nobody/wait", None).await;
-    api.request(wait, "/api/v1/agents/echo/wait?seconds=3601", None).await;
+    let wait_operation = "POST /api/v1/agents/{id}/wait";
+    api.request(wait_operation, "/api/v1/agents/echo/wait?seconds=20", None).await;
+    api.request(wait_operation, "/api/v1/agents/nobody/wait", None).await;
+    api.request(wait_operation, "/api/v1/agents/echo/wait?seconds=3601", None).await;
     for action in ["disable", "enable"] {
         let operation = format!("POST /api/v1/agents/{{id}}/{action}");
         for (agent, status) in [("exit", 200), ("nobody", 404)] {
@@ -283,10 +283,10 @@ fn configuration() -> String {
          [tokens.runner]\ntoken_env = 'RUNNER'\nscopes = ['run']\n";
     config_text(
         &[
-            fake_agent("echo", "echo", PARAMETER),
-            fake_agent("exit", "exit 7", ""),
-            fake_agent("coder", "acp", "protocol = 'acp'"),
-            gated_agent("gate", "max_concurrent = 1"),
+            fake_agent_config("echo", "echo", PARAMETER_SETTINGS),
+            fake_agent_config("exit", "exit 7", ""),
+            fake_agent_config("coder", "acp", "protocol = 'acp'"),
+            gated_agent_config("gate", "max_concurrent = 1"),
             tokens.to_owned(),
         ]
         .concat(),
@@ -295,7 +295,7 @@ fn configuration() -> String {
 
 async fn start_service() -> Service {
     let setup = Setup::from_config_text(&configuration());
-    setup.env("READER", READER).env("RUNNER", RUNNER).start().await
+    setup.env("READER", READER_TOKEN).env("RUNNER", RUNNER_TOKEN).start().await
 }
 
 #[tokio::test]
@@ -319,7 +319,7 @@ fn request_body(path: &str) -> Option<Value> {
         "/api/v1/executions" => Some(json!({"agent": "echo", "text": "x"})),
         "/api/v1/tokens" => Some(json!({"name": "x", "scopes": ["admin"]})),
         "/api/v1/schedules/preview" => Some(json!({"cron": "@daily"})),
-        _ if path.starts_with(SCHEDULES) => Some(schedule_body("@daily")),
+        _ if path.starts_with(SCHEDULES_PATH) => Some(schedule_body("@daily")),
         _ => None,
     }
 }
@@ -334,7 +334,7 @@ async fn every_operation_requires_its_documented_right() {
         let target = path.replace("{id}", "echo").replace("{agent}", "echo").replace("{name}", "x");
         let body = request_body(&path).filter(|_| operation.get("requestBody").is_some());
         let status_with_token = async |token: &str| {
-            let client = service.with_token(token);
+            let client = service.client_with_token(token);
             let request = format!("{method} {target}");
             let answer = send_request(&client, &request, &[], body.as_ref()).await;
             assert_eq!(validator.faults(&line, &answer), [""; 0], "{line}: {answer:?}");
@@ -345,7 +345,7 @@ async fn every_operation_requires_its_documented_right() {
             continue;
         }
         let required = operation.pointer("/security/0/token/0").unwrap();
-        let insufficient_token = if required == "run" { READER } else { RUNNER };
+        let insufficient_token = if required == "run" { READER_TOKEN } else { RUNNER_TOKEN };
         // A path that is not there would be told to anybody.
         let statuses = (status_with_token("").await, status_with_token(insufficient_token).await);
         assert_eq!(statuses, (401, 403), "{line}");
@@ -364,7 +364,7 @@ async fn the_documented_right_is_sufficient() {
     for right in ["read", "run", "approve", "admin"] {
         let token_request = json!({"name": right, "scopes": [right]}).to_string();
         let created = service.post("/api/v1/tokens", &token_request).await.json();
-        let client = service.with_token(created["token"].as_str().unwrap());
+        let client = service.client_with_token(created["token"].as_str().unwrap());
         for (method, path, operation) in validator.operations() {
             let Some(required) = operation.pointer("/security/0/token/0") else { continue };
             let target = path.replace("{id}", "echo").replace("{agent}", "echo");

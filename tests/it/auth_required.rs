@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::client::{TestResponse, completed_with, id, outcome, state};
-use crate::harness::{Service, Setup, json_rpc_call, message, within_deadline};
+use crate::harness::client::{TestResponse, completed_with, task_id, task_outcome, task_state};
+use crate::harness::{Service, Setup, json_rpc_call, message_params, within_deadline};
 use crate::streams::{open_stream, read_until};
 
-const URL: &str = "https://login.example.org/device";
+const SIGN_IN_URL: &str = "https://login.example.org/device";
 
 /// An agent that needs a sign-in before it does anything, and one that does not say for what.
 const AGENTS: &str = r#"
@@ -30,7 +30,7 @@ max_concurrent = 4
 "#;
 
 /// Parameters of a message in the dialect of 1.0.
-fn message_1_0(text: &str, task: Option<&str>) -> Value {
+fn message_params_1_0(text: &str, task: Option<&str>) -> Value {
     let id = uuid::Uuid::new_v4().to_string();
     let mut message = json!({"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]});
     if let Some(task) = task {
@@ -40,8 +40,8 @@ fn message_1_0(text: &str, task: Option<&str>) -> Value {
 }
 
 /// Parameters of a message of 0.3 that answers a task.
-fn answer_message(task: &str, text: &str) -> Value {
-    let mut params = message(text);
+fn answer_params(task: &str, text: &str) -> Value {
+    let mut params = message_params(text);
     params["message"]["taskId"] = json!(task);
     params
 }
@@ -68,9 +68,9 @@ async fn call_1_0(service: &Service, method: &str, params: &Value) -> Value {
 async fn a_task_of_0_3_requires_authentication_and_continues() {
     let service = Service::start(AGENTS).await;
     let task = service.send("guarded", "start").await;
-    assert_eq!(state(&task), "auth-required");
+    assert_eq!(task_state(&task), "auth-required");
     let message = &task["status"]["message"];
-    let file = json!({"uri": URL, "mimeType": "text/html"});
+    let file = json!({"uri": SIGN_IN_URL, "mimeType": "text/html"});
     assert_eq!(
         message["parts"],
         json!([
@@ -81,9 +81,10 @@ async fn a_task_of_0_3_requires_authentication_and_continues() {
     assert_eq!(message["role"], "agent");
     let history = task["history"].as_array().unwrap();
     assert_eq!(history.len(), 1, "an open request is the status and not history: {task}");
-    let continued =
-        service.rpc("guarded", "message/send", &answer_message(&id(&task), "done")).await;
-    assert_eq!(outcome(&continued), completed_with("turn 2: done"));
+    let continued = service
+        .expect_result("guarded", "message/send", &answer_params(&task_id(&task), "done"))
+        .await;
+    assert_eq!(task_outcome(&continued), completed_with("turn 2: done"));
     assert_eq!(continued["history"].as_array().unwrap().len(), 3, "{continued}");
 
     let body = json!({"message": {"messageId": "m-1", "role": "ROLE_USER",
@@ -92,7 +93,7 @@ async fn a_task_of_0_3_requires_authentication_and_continues() {
         send_rest(&service, "0.3", "POST /agents/guarded/v1/message:send", &body).await.json();
     let task = &response["task"];
     assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{response}");
-    let path = format!("GET /agents/guarded/v1/tasks/{}", id(task));
+    let path = format!("GET /agents/guarded/v1/tasks/{}", task_id(task));
     let fetched = send_rest(&service, "0.3", &path, &Value::Null).await.json();
     assert_eq!(fetched["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{fetched}");
 }
@@ -100,16 +101,17 @@ async fn a_task_of_0_3_requires_authentication_and_continues() {
 #[tokio::test]
 async fn a_task_of_1_0_requires_authentication_and_continues() {
     let service = Service::start(AGENTS).await;
-    let response = call_1_0(&service, "SendMessage", &message_1_0("start", None)).await;
+    let response = call_1_0(&service, "SendMessage", &message_params_1_0("start", None)).await;
     let task = &response["task"];
     assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{response}");
     assert_eq!(
         task["status"]["message"]["parts"],
-        json!([{"text": "Sign in to the tracker."}, {"url": URL, "mediaType": "text/html"}])
+        json!([{"text": "Sign in to the tracker."}, {"url": SIGN_IN_URL, "mediaType": "text/html"}])
     );
     // An agent may need it again, and for something else.
     let second_response =
-        call_1_0(&service, "SendMessage", &message_1_0("silent", Some(&id(task)))).await;
+        call_1_0(&service, "SendMessage", &message_params_1_0("silent", Some(&task_id(task))))
+            .await;
     assert_eq!(
         second_response["task"]["status"]["state"], "TASK_STATE_AUTH_REQUIRED",
         "{second_response}"
@@ -117,7 +119,7 @@ async fn a_task_of_1_0_requires_authentication_and_continues() {
     let text = second_response.pointer("/task/status/message/parts/0/text").and_then(Value::as_str);
     assert_eq!(text, Some("the agent needs you to authenticate before it can continue"));
 
-    let body = message_1_0("done", Some(&id(task)));
+    let body = message_params_1_0("done", Some(&task_id(task)));
     let response =
         send_rest(&service, "1.0", "POST /agents/guarded/v1/message:send", &body).await.json();
     assert_eq!(response["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{response}");
@@ -127,8 +129,8 @@ async fn a_task_of_1_0_requires_authentication_and_continues() {
 #[tokio::test]
 async fn tasks_that_require_authentication_can_be_listed() {
     let service = Service::start(AGENTS).await;
-    let auth_required = id(&service.send("guarded", "start").await);
-    let input_required = id(&service.send("guarded", "ask").await);
+    let auth_required = task_id(&service.send("guarded", "start").await);
+    let input_required = task_id(&service.send("guarded", "ask").await);
     let listed_ids = async |state: &str| {
         let list = call_1_0(&service, "ListTasks", &json!({"status": state})).await;
         let path = format!("GET /agents/guarded/v1/tasks?status={state}");
@@ -136,7 +138,7 @@ async fn tasks_that_require_authentication_can_be_listed() {
         assert_eq!(list["tasks"], rest_list["tasks"]);
         let tasks = list["tasks"].as_array().unwrap();
         assert_eq!(list["totalSize"], tasks.len());
-        tasks.iter().map(id).collect::<Vec<_>>()
+        tasks.iter().map(task_id).collect::<Vec<_>>()
     };
     assert_eq!(listed_ids("TASK_STATE_AUTH_REQUIRED").await, [auth_required.as_str()]);
     assert_eq!(listed_ids("TASK_STATE_INPUT_REQUIRED").await, [input_required.as_str()]);
@@ -144,7 +146,7 @@ async fn tasks_that_require_authentication_can_be_listed() {
     let detail = service.execution(&auth_required).await;
     assert_eq!((&detail["state"], &detail["phase"]), (&json!("waiting"), &json!("waiting")));
     assert_eq!(detail["interruption"], "auth-required");
-    assert_eq!(detail["request"], format!("Sign in to the tracker.\n{URL}"));
+    assert_eq!(detail["request"], format!("Sign in to the tracker.\n{SIGN_IN_URL}"));
     let detail = service.execution(&input_required).await;
     assert_eq!(detail["interruption"], "input-required");
     let executions = service.get("/api/v1/executions").await.json();
@@ -155,7 +157,7 @@ async fn tasks_that_require_authentication_can_be_listed() {
         .map(|execution| &execution["interruption"]);
     assert_eq!(interruptions.collect::<Vec<_>>(), ["input-required", "auth-required"]);
 
-    service.rpc("guarded", "message/send", &answer_message(&auth_required, "done")).await;
+    service.expect_result("guarded", "message/send", &answer_params(&auth_required, "done")).await;
     let detail = service.execution(&auth_required).await;
     assert_eq!((&detail["interruption"], &detail["request"]), (&Value::Null, &Value::Null));
     assert!(listed_ids("TASK_STATE_AUTH_REQUIRED").await.is_empty());
@@ -165,14 +167,14 @@ async fn tasks_that_require_authentication_can_be_listed() {
 async fn the_last_required_authentication_is_shown() {
     let service = Service::start(AGENTS).await;
     let task = service.send("guarded", "both").await;
-    assert_eq!(state(&task), "auth-required", "{task}");
-    assert_eq!(task["status"]["message"]["parts"][0]["file"]["uri"], URL, "{task}");
+    assert_eq!(task_state(&task), "auth-required", "{task}");
+    assert_eq!(task["status"]["message"]["parts"][0]["file"]["uri"], SIGN_IN_URL, "{task}");
 }
 
 #[tokio::test]
 async fn streams_show_auth_required_and_the_work_after_the_answer() {
     let service = Service::start(AGENTS).await;
-    let body = json_rpc_call("message/stream", &message("start"));
+    let body = json_rpc_call("message/stream", &message_params("start"));
     let mut stream = open_stream(&service, "guarded", "0.3", &body).await;
     let stream_text = read_until(&mut stream, "never").await;
     let last_event =
@@ -185,7 +187,7 @@ async fn streams_show_auth_required_and_the_work_after_the_answer() {
     let body = json_rpc_call("SubscribeToTask", &json!({"id": task}));
     let mut stream = open_stream(&service, "guarded", "1.0", &body).await;
     read_until(&mut stream, "TASK_STATE_AUTH_REQUIRED").await;
-    service.rpc("guarded", "message/send", &answer_message(&task, "done")).await;
+    service.expect_result("guarded", "message/send", &answer_params(&task, "done")).await;
     let events = read_until(&mut stream, "never").await;
     let working = events.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{events}"));
     assert!(events.find("TASK_STATE_COMPLETED").is_some_and(|at| at > working), "{events}");
@@ -198,22 +200,23 @@ async fn a_task_in_auth_required_survives_every_restart() {
     service.sigterm();
     assert!(service.wait_for_exit().await.success());
     service.restart().await;
-    assert_eq!(service.task("guarded", &id(&task)).await["status"], task["status"]);
+    assert_eq!(service.task("guarded", &task_id(&task)).await["status"], task["status"]);
     service.kill9().await;
     service.restart().await;
-    assert_eq!(service.task("guarded", &id(&task)).await["status"], task["status"]);
-    let continued =
-        service.rpc("guarded", "message/send", &answer_message(&id(&task), "done")).await;
-    assert_eq!(outcome(&continued), completed_with("turn 2: done"));
-    let other_task = id(&service.send("guarded", "start").await);
-    assert_eq!(state(&service.cancel("guarded", &other_task).await), "canceled");
+    assert_eq!(service.task("guarded", &task_id(&task)).await["status"], task["status"]);
+    let continued = service
+        .expect_result("guarded", "message/send", &answer_params(&task_id(&task), "done"))
+        .await;
+    assert_eq!(task_outcome(&continued), completed_with("turn 2: done"));
+    let other_task = task_id(&service.send("guarded", "start").await);
+    assert_eq!(task_state(&service.cancel("guarded", &other_task).await), "canceled");
 }
 
 /// Receives notices until one holds this word; returns that one.
-pub(crate) async fn receive_notice(listener: &TcpListener, word: &str) -> String {
+pub(crate) async fn receive_push_notification(listener: &TcpListener, word: &str) -> String {
     loop {
         let (mut stream, _) = within_deadline("a notice", listener.accept()).await.unwrap();
-        let body = read_notice(&mut stream).await;
+        let body = read_push_notification(&mut stream).await;
         let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         within_deadline("the reply", stream.write_all(reply)).await.unwrap();
         if body.contains(word) {
@@ -222,7 +225,7 @@ pub(crate) async fn receive_notice(listener: &TcpListener, word: &str) -> String
     }
 }
 
-async fn read_notice(stream: &mut TcpStream) -> String {
+async fn read_push_notification(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {
         let count = within_deadline("a request", stream.read_buf(&mut bytes)).await.unwrap();
@@ -243,17 +246,17 @@ async fn push_notifications_carry_auth_required_in_both_versions() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
 
-    let mut params = message("start");
+    let mut params = message_params("start");
     params["configuration"] = json!({"pushNotificationConfig": {"url": url}});
-    let task = service.rpc("guarded", "message/send", &params).await;
-    let notice = receive_notice(&listener, "auth-required").await;
+    let task = service.expect_result("guarded", "message/send", &params).await;
+    let notice = receive_push_notification(&listener, "auth-required").await;
     let notice: Value = serde_json::from_str(&notice).unwrap();
     assert_eq!((&notice["id"], &notice["status"]), (&task["id"], &task["status"]));
 
-    let mut params = message_1_0("start", None);
+    let mut params = message_params_1_0("start", None);
     params["configuration"] = json!({"taskPushNotificationConfig": {"url": url}});
     let response = call_1_0(&service, "SendMessage", &params).await;
-    let notice = receive_notice(&listener, "TASK_STATE_AUTH_REQUIRED").await;
+    let notice = receive_push_notification(&listener, "TASK_STATE_AUTH_REQUIRED").await;
     let notice: Value = serde_json::from_str(&notice).unwrap();
     assert_eq!(notice["statusUpdate"]["taskId"], response["task"]["id"]);
     assert_eq!(notice["statusUpdate"]["status"], response["task"]["status"]);

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::wait::within_deadline;
-use crate::harness::{Service, TestResponse, json_rpc_call, message};
+use crate::harness::{Service, TestResponse, json_rpc_call, message_params};
 
 const AGENTS: &str = "[agents.echo]\ncommand = \"cat\"\n";
 
@@ -39,7 +39,7 @@ async fn read_answer(stream: &mut TcpStream) -> TestResponse {
 #[tokio::test]
 async fn a_refusal_drains_the_body_and_keeps_the_connection() {
     let service = Service::start(AGENTS).await;
-    let body = json_rpc_call("message/send", &message("hello"));
+    let body = json_rpc_call("message/send", &message_params("hello"));
     let mut stream = service.connect().await;
     stream.write_all(request_head(body.len(), "").as_bytes()).await.expect("a head");
     for _ in 0..10 {

@@ -1,6 +1,7 @@
 //! A hostile agent does not become its operator: it plays every way on each isolation of this machine, as
 //! root and as a user without rights.
 
+mod file_modes;
 mod folders;
 mod holder_sockets;
 mod limits;
@@ -8,7 +9,6 @@ mod links;
 mod lost_holder;
 #[cfg(target_arch = "x86_64")]
 mod machine_code;
-mod modes;
 mod nested;
 mod network;
 mod owners;
@@ -27,10 +27,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::client::{id, outcome};
+use crate::harness::client::{task_id, task_outcome};
 use crate::harness::processes::processes_with_env;
 use crate::harness::{Service, Setup, poll_until};
-use crate::read_only::skips;
+use crate::read_only::lacks_requirement;
 
 /// The program of the hostile agent.
 const HOSTILE_SCRIPT: &str = include_str!("boundary/hostile.pl");
@@ -56,11 +56,12 @@ env.API_KEY = "second-secret-value"
 
 /// Isolations and accesses of the hostile agent.
 const BUBBLEWRAP_SETTING: &str = "sandbox.isolation = 'bubblewrap'";
-const CONFINED: &str = "access = 'read-write'\nsandbox.writable = []\nsandbox.network = false";
-const UNCONFINED: &str = "access = 'read-write'";
+const CONFINED_SETTINGS: &str =
+    "access = 'read-write'\nsandbox.writable = []\nsandbox.network = false";
+const UNCONFINED_SETTING: &str = "access = 'read-write'";
 
 /// Setting that stores the key of sealed inputs in its own file instead of the runtime directory.
-const KEY_FILE: &str = "[inputs]\nkey_file = 'HERE/secrets/inputs.key'\n";
+const KEY_FILE_SETTING: &str = "[inputs]\nkey_file = 'HERE/secrets/inputs.key'\n";
 
 /// A folder with a hostile agent in it.
 fn setup(settings: &str) -> Setup {
@@ -68,15 +69,16 @@ fn setup(settings: &str) -> Setup {
     let text = format!(
         "[agents.hostile]\ncommand = 'HERE/hostile'\nworking_dir = 'HERE/home'\n\
          env.PLACE = 'HERE'\nenv.CONFIG_FOLDER = 'HERE/../service'\nenv.ABSTRACT = '{mark}'\n{settings}\n{OTHER_AGENTS}\n{}",
-        if settings.contains(CONFINED) { KEY_FILE } else { "" }
+        if settings.contains(CONFINED_SETTINGS) { KEY_FILE_SETTING } else { "" }
     );
-    let setup =
-        Setup::new(&text).executable("hostile", HOSTILE_SCRIPT).env("ABSTRACT", &mark.to_string());
+    let setup = Setup::new(&text)
+        .with_executable("hostile", HOSTILE_SCRIPT)
+        .env("ABSTRACT", &mark.to_string());
     let test_folder = setup.test_folder();
     fs::create_dir(test_folder.join("secrets")).unwrap();
     write_private(&test_folder.join("secrets/key"), "first-secret-value\n");
     write_private(&test_folder.join("secrets/inputs.key"), "");
-    if settings.contains(CONFINED) {
+    if settings.contains(CONFINED_SETTINGS) {
         write_private(&test_folder.join("secrets/inputs.key"), &"0a".repeat(32));
     }
     fs::write(test_folder.join("pids"), "").unwrap();
@@ -119,17 +121,17 @@ fn with_bus(setup: Setup) -> (Setup, UnixListener) {
 
 /// Result of the hostile agent's attempts, and the service that it attacked.
 struct Attack {
-    successful: Vec<String>,
+    successful_methods: Vec<String>,
     service: Service,
-    agent: Value,
+    agent_status: Value,
 }
 
 /// Starts the service and a victim, and lets the hostile agent try everything.
 async fn attack(setup: Setup) -> Attack {
     let request = async |service: &Service| {
         let task = service.send("hostile", "go").await;
-        let (state, text) = outcome(&task);
-        assert_eq!(state, "completed", "{}", service.execution(&id(&task)).await);
+        let (state, text) = task_outcome(&task);
+        assert_eq!(state, "completed", "{}", service.execution(&task_id(&task)).await);
         text
     };
     attack_by(setup, request).await
@@ -156,19 +158,19 @@ async fn attack_by(setup: Setup, request: impl AsyncFnOnce(&Service) -> String) 
     fs::write(test_folder.join("pids"), pids).unwrap();
     let text = request(&service).await;
     let successful = text.trim().split(", ").filter(|method| !method.is_empty());
-    let successful = successful.map(str::to_owned).collect();
-    let agent = service.agent_status("hostile").await;
-    Attack { successful, service, agent }
+    let successful_methods = successful.map(str::to_owned).collect();
+    let agent_status = service.agent_status("hostile").await;
+    Attack { successful_methods, service, agent_status }
 }
 
 impl Attack {
     /// These ways worked and no others; the status reports this level and these gaps.
     async fn expect_result(self, expected: &[&str], level: &str, gaps: &[&str]) -> Service {
-        assert_eq!(self.successful, expected);
-        let boundary = &self.agent["boundary"];
-        assert_eq!(boundary["level"], level, "{}", self.agent);
+        assert_eq!(self.successful_methods, expected);
+        let boundary = &self.agent_status["boundary"];
+        assert_eq!(boundary["level"], level, "{}", self.agent_status);
         let gaps_found = boundary["gaps"].as_array().cloned().unwrap_or_default();
-        assert_eq!(gaps_found, gaps, "{}", self.agent);
+        assert_eq!(gaps_found, gaps, "{}", self.agent_status);
         self.service
     }
 }
@@ -179,7 +181,7 @@ const MODE_ACTIONS: [&str; 2] =
 
 #[tokio::test]
 async fn under_landlock_a_read_only_agent_reaches_nothing() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let attack = attack(setup("").without_bubblewrap()).await;
@@ -188,19 +190,19 @@ async fn under_landlock_a_read_only_agent_reaches_nothing() {
 
 #[tokio::test]
 async fn under_landlock_a_confined_agent_reaches_nothing() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
-    let attack = attack(setup(CONFINED).without_bubblewrap()).await;
+    let attack = attack(setup(CONFINED_SETTINGS).without_bubblewrap()).await;
     attack.expect_result(&MODE_ACTIONS, "landlock", &[]).await;
 }
 
 #[tokio::test]
 async fn under_landlock_agents_of_a_plain_user_reach_nothing() {
-    if skips("Landlock 6") || skips("root") {
+    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
         return;
     }
-    for settings in ["", CONFINED] {
+    for settings in ["", CONFINED_SETTINGS] {
         let attack = attack(with_unprivileged_user(setup(settings)).without_bubblewrap()).await;
         attack.expect_result(&MODE_ACTIONS, "landlock", &[]).await;
     }
@@ -209,7 +211,7 @@ async fn under_landlock_agents_of_a_plain_user_reach_nothing() {
 /// A socket of the user's service manager starts programs outside of every sandbox.
 #[tokio::test]
 async fn under_landlock_a_socket_that_starts_programs_is_a_gap() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let (setup, _bus) = with_bus(setup("").without_bubblewrap());
@@ -219,10 +221,10 @@ async fn under_landlock_a_socket_that_starts_programs_is_a_gap() {
 
 #[tokio::test]
 async fn under_bubblewrap_agents_reach_nothing() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
-    for settings in [BUBBLEWRAP_SETTING, &format!("{BUBBLEWRAP_SETTING}\n{CONFINED}")] {
+    for settings in [BUBBLEWRAP_SETTING, &format!("{BUBBLEWRAP_SETTING}\n{CONFINED_SETTINGS}")] {
         let (setup, _bus) = with_bus(setup(settings));
         attack(setup).await.expect_result(&[], "mount-namespace", &[]).await;
     }
@@ -230,10 +232,10 @@ async fn under_bubblewrap_agents_reach_nothing() {
 
 #[tokio::test]
 async fn under_bubblewrap_agents_of_a_plain_user_reach_nothing() {
-    if skips("bubblewrap") || skips("root") {
+    if lacks_requirement("bubblewrap") || lacks_requirement("root") {
         return;
     }
-    for settings in [BUBBLEWRAP_SETTING, &format!("{BUBBLEWRAP_SETTING}\n{CONFINED}")] {
+    for settings in [BUBBLEWRAP_SETTING, &format!("{BUBBLEWRAP_SETTING}\n{CONFINED_SETTINGS}")] {
         let (setup, _bus) = with_bus(with_unprivileged_user(setup(settings)));
         attack(setup).await.expect_result(&[], "mount-namespace", &[]).await;
     }
@@ -242,31 +244,31 @@ async fn under_bubblewrap_agents_of_a_plain_user_reach_nothing() {
 /// A read-write agent runs in bubblewrap if that is possible, even without a setting that requests it.
 #[tokio::test]
 async fn an_unconfined_agent_is_wrapped_and_reaches_nothing() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
-    let (setup, _bus) = with_bus(setup(UNCONFINED));
+    let (setup, _bus) = with_bus(setup(UNCONFINED_SETTING));
     attack(setup).await.expect_result(&[], "mount-namespace", &["user-files"]).await;
 }
 
 #[tokio::test]
 async fn an_unconfined_agent_of_a_plain_user_reaches_nothing() {
-    if skips("bubblewrap") || skips("root") {
+    if lacks_requirement("bubblewrap") || lacks_requirement("root") {
         return;
     }
-    let (setup, _bus) = with_bus(with_unprivileged_user(setup(UNCONFINED)));
+    let (setup, _bus) = with_bus(with_unprivileged_user(setup(UNCONFINED_SETTING)));
     attack(setup).await.expect_result(&[], "mount-namespace", &["user-files"]).await;
 }
 
 /// No mount keeps a file from being made in the folder where an agent works.
 #[tokio::test]
 async fn an_agent_that_works_beside_the_configuration_is_reported() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
     let expected = ["add a preset", "add variables to the unit"];
     let gaps = ["configuration-folder", "user-files"];
-    attack(with_config_in_home(setup(UNCONFINED)))
+    attack(with_config_in_home(setup(UNCONFINED_SETTING)))
         .await
         .expect_result(&expected, "mount-namespace", &gaps)
         .await;
@@ -276,22 +278,27 @@ async fn an_agent_that_works_beside_the_configuration_is_reported() {
 /// processes all the same.
 #[tokio::test]
 async fn without_bubblewrap_an_unconfined_agent_is_reported() {
-    if skips("Landlock 6") || skips("root") {
+    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
         return;
     }
-    let attack = attack(with_unprivileged_user(setup(UNCONFINED)).without_bubblewrap()).await;
+    let attack =
+        attack(with_unprivileged_user(setup(UNCONFINED_SETTING)).without_bubblewrap()).await;
     let stderr = attack.service.stderr_text();
     assert!(stderr.contains("agent is not isolated from the service"), "{stderr}");
     let processes = ["environment", "memory", "trace", "signal", "abstract", "speak", "root of"];
     let reached_processes = attack
-        .successful
+        .successful_methods
         .iter()
         .filter(|method| processes.iter().any(|word| method.contains(word)));
     assert_eq!(reached_processes.collect::<Vec<_>>(), Vec::<&String>::new());
     for method in ["read the token", "read the key of sealed inputs"] {
-        assert!(attack.successful.contains(&method.to_owned()), "{:?}", attack.successful);
+        assert!(
+            attack.successful_methods.contains(&method.to_owned()),
+            "{:?}",
+            attack.successful_methods
+        );
     }
-    let boundary = &attack.agent["boundary"];
+    let boundary = &attack.agent_status["boundary"];
     assert_eq!(boundary["level"], "none", "{boundary}");
     assert_eq!(
         boundary["gaps"],

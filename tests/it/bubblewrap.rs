@@ -6,13 +6,15 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::harness::client::{completed_with, failed_with, outcome, state};
+use crate::harness::client::{completed_with, failed_with, task_outcome, task_state};
 use crate::harness::processes::{child_pids, processes_with_env};
-use crate::harness::{Service, Setup, gated_agent, message, poll_until};
-use crate::read_only::{WITHOUT_LANDLOCK, expect_no_changes, setup, skips, with_unprivileged_user};
+use crate::harness::{Service, Setup, gated_agent_config, message_params, poll_until};
+use crate::read_only::{
+    WITHOUT_LANDLOCK, expect_no_changes, lacks_requirement, reader_setup, with_unprivileged_user,
+};
 
 /// What is wrapped, and may write its log.
-const WRAPPED: &str = "sandbox.isolation = 'bubblewrap'";
+const BUBBLEWRAP_SETTING: &str = "sandbox.isolation = 'bubblewrap'";
 
 /// The processes of an execution.
 fn execution_pids(id: &str) -> Vec<i32> {
@@ -35,43 +37,50 @@ async fn expect_isolation(service: &Service, agent: &str, isolation: &str) {
 /// It is tried at the start whether bubblewrap works here.
 #[tokio::test]
 async fn a_service_starts_with_its_warden_as_its_only_child() {
-    if !skips("bubblewrap") {
-        let service = Service::start(&script_agent(WRAPPED, "cat")).await;
+    if !lacks_requirement("bubblewrap") {
+        let service = Service::start(&script_agent(BUBBLEWRAP_SETTING, "cat")).await;
         assert_eq!(child_pids(service.pid()), [service.warden_pid()]);
     }
 }
 
 #[tokio::test]
 async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
-    if !skips("bubblewrap") {
+    if !lacks_requirement("bubblewrap") {
         // R-72: A read-only agent cannot change its workspace, as root and as a plain user
-        expect_isolation(&expect_no_changes(setup(WRAPPED)).await, "reader", "bubblewrap").await;
+        expect_isolation(
+            &expect_no_changes(reader_setup(BUBBLEWRAP_SETTING)).await,
+            "reader",
+            "bubblewrap",
+        )
+        .await;
     }
 }
 
 #[tokio::test]
 async fn an_unprivileged_service_wraps_read_only_agents_too() {
-    if !skips("bubblewrap") && !skips("root") {
+    if !lacks_requirement("bubblewrap") && !lacks_requirement("root") {
         // R-72: A read-only agent cannot change its workspace, as root and as a plain user
-        let service = expect_no_changes(with_unprivileged_user(setup(WRAPPED))).await;
+        let service =
+            expect_no_changes(with_unprivileged_user(reader_setup(BUBBLEWRAP_SETTING))).await;
         expect_isolation(&service, "reader", "bubblewrap").await;
     }
 }
 
 #[tokio::test]
 async fn without_landlock_bubblewrap_is_used_by_default() {
-    if !skips("bubblewrap") {
+    if !lacks_requirement("bubblewrap") {
         // R-73: If the kernel has no Landlock, bubblewrap confines read-only agents by default
         let service =
-            expect_no_changes(setup("").launched_by(&["perl", "-e", WITHOUT_LANDLOCK])).await;
+            expect_no_changes(reader_setup("").launched_by(&["perl", "-e", WITHOUT_LANDLOCK]))
+                .await;
         expect_isolation(&service, "reader", "bubblewrap").await;
-        let status = service.command(&["status"], "").await.stdout;
+        let status = service.run_command(&["status"], "").await.stdout;
         assert!(status.contains("wrapped by bubblewrap"), "{status}");
     }
 }
 
 /// Looks for what is hidden, tries what is refused, and does what is not.
-const CURIOUS: &str = r#"#!/bin/sh
+const PROBE_SCRIPT: &str = r#"#!/bin/sh
 cd "$PLACE/site" || exit 9
 cat "$PLACE/secrets/key" .env; ls -A "$PLACE/secrets"
 ls "$PLACE/state/algonius"; ls "$PLACE/run/algonius" | grep -v "$A2A_TASK_ID"
@@ -88,14 +97,14 @@ echo ok > .git/HEAD && echo ok > file && mv file moved && echo ok > ../beside &&
 "#;
 
 /// An agent that may change everything but some.
-fn curious_setup() -> Setup {
+fn probe_setup() -> Setup {
     let agent = "[agents.one]\ncommand = 'HERE/curious'\naccess = 'read-write'\n\
          working_dir = 'HERE/site'\nenv.PLACE = 'HERE'\n\
          [agents.one.sandbox]\nhidden = ['HERE/secrets', 'HERE/site/.env']\n\
          protected = ['.git/hooks', '.git/config']\n";
     let agent =
         agent.replace("env.PLACE", &format!("env.SERVICE = '{}'\nenv.PLACE", std::process::id()));
-    let setup = Setup::new(&agent).executable("curious", CURIOUS);
+    let setup = Setup::new(&agent).with_executable("curious", PROBE_SCRIPT);
     for folder in ["secrets", "site/.git/hooks"] {
         fs::create_dir_all(setup.test_folder().join(folder)).unwrap();
     }
@@ -107,7 +116,7 @@ fn curious_setup() -> Setup {
 
 async fn expect_access_to_the_rest_only(setup: Setup) {
     let service = setup.start().await;
-    assert_eq!(outcome(&service.send("one", "go").await), completed_with("fine\n"));
+    assert_eq!(task_outcome(&service.send("one", "go").await), completed_with("fine\n"));
     let read_file = |name| service.setup.read(name);
     assert_eq!(["secrets/key", "site/.env", "site/.git/config"].map(read_file), ["as it was"; 3]);
     assert_eq!(["site/.git/HEAD", "site/moved", "beside"].map(read_file), ["ok\n"; 3]);
@@ -120,17 +129,17 @@ async fn expect_access_to_the_rest_only(setup: Setup) {
 
 #[tokio::test]
 async fn hidden_and_protected_paths_hold_in_a_wrapped_agent() {
-    if !skips("bubblewrap") {
+    if !lacks_requirement("bubblewrap") {
         // R-74: Hidden paths are empty, protected paths can be neither changed nor moved, and the
         // ledger is invisible
-        expect_access_to_the_rest_only(curious_setup()).await;
+        expect_access_to_the_rest_only(probe_setup()).await;
     }
 }
 
 #[tokio::test]
 async fn an_unprivileged_service_hides_and_protects_paths_too() {
-    if !skips("bubblewrap") && !skips("root") {
-        let setup = curious_setup();
+    if !lacks_requirement("bubblewrap") && !lacks_requirement("root") {
+        let setup = probe_setup();
         let chown_status =
             Command::new("chown").args(["-R", "65532:65532"]).arg(setup.test_folder()).status();
         assert!(chown_status.unwrap().success());
@@ -141,7 +150,7 @@ async fn an_unprivileged_service_hides_and_protects_paths_too() {
 /// The service has the rights that its agent lost, and lends them to nobody.
 #[tokio::test]
 async fn hidden_files_are_not_delivered_by_artifact_events() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
     let agent = "[agents.one]\ncommand = 'HERE/teller'\noutput = 'events'\nworking_dir = 'HERE'\n\
@@ -151,7 +160,7 @@ for path in .env state/algonius/token run/algonius/other seen; do
   echo "{\"type\":\"artifact\",\"file\":{\"path\":\"$path\"}}"
 done
 "#;
-    let setup = Setup::new(agent).executable("teller", script);
+    let setup = Setup::new(agent).with_executable("teller", script);
     for (file, text) in [(".env", "secret"), ("seen", "seen")] {
         fs::write(setup.test_folder().join(file), text).unwrap();
     }
@@ -159,7 +168,7 @@ done
     fs::write(service.setup.test_folder().join("run/algonius/other"), "of another").unwrap();
     let task = service.send("one", "go").await;
     let artifacts = task["artifacts"].as_array().unwrap();
-    assert_eq!((state(&task).as_str(), artifacts.len()), ("completed", 1), "{task}");
+    assert_eq!((task_state(&task).as_str(), artifacts.len()), ("completed", 1), "{task}");
     // R-75: The service does not deliver hidden files or the ledger that an agent names in its
     // events
     assert_eq!(artifacts[0]["parts"][0]["file"]["name"], "seen");
@@ -167,23 +176,23 @@ done
 
 #[tokio::test]
 async fn a_missing_or_replaceable_protected_path_stops_the_start() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
-    let service = curious_setup().start().await;
+    let service = probe_setup().start().await;
     let hooks = service.setup.test_folder().join("site/.git/hooks");
     fs::remove_dir(&hooks).unwrap();
     // R-77: A protected path that is missing or replaceable stops the start of the program
-    assert_eq!(outcome(&service.send("one", "go").await), failed_with("agent-not-started"));
+    assert_eq!(task_outcome(&service.send("one", "go").await), failed_with("agent-not-started"));
     assert!(!hooks.exists() && !service.setup.test_folder().join("beside").exists());
     symlink("../../elsewhere", &hooks).unwrap();
     fs::create_dir(service.setup.test_folder().join("elsewhere")).unwrap();
-    assert_eq!(outcome(&service.send("one", "go").await), failed_with("agent-not-started"));
+    assert_eq!(task_outcome(&service.send("one", "go").await), failed_with("agent-not-started"));
     assert!(!service.setup.test_folder().join("beside").exists());
 }
 
 /// Calls by TCP and by UDP.
-const CALLER: &str = r#"#!/usr/bin/perl
+const NETWORK_CLIENT_SCRIPT: &str = r#"#!/usr/bin/perl
 use IO::Socket::INET;
 my $udp = IO::Socket::INET->new(Proto => 'udp', PeerAddr => "127.0.0.1:$ENV{PORT}");
 $udp && $udp->send('heard') and print "sent\n";
@@ -192,7 +201,7 @@ IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ENV{PORT}") and print "connected\n
 
 #[tokio::test]
 async fn without_network_neither_tcp_nor_udp_works() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -206,26 +215,29 @@ async fn without_network_neither_tcp_nor_udp_works() {
         )
     };
     let setup = Setup::new(&[agent("open", true), agent("shut", false)].concat());
-    let service = setup.executable("caller", CALLER).start().await;
-    let answer = outcome(&service.send("shut", "go").await).1;
+    let service = setup.with_executable("caller", NETWORK_CLIENT_SCRIPT).start().await;
+    let answer = task_outcome(&service.send("shut", "go").await).1;
     // R-78: Without network, neither TCP nor UDP reaches a host
     assert!(!answer.contains("connected"), "{answer}");
     assert!(udp_socket.recv(&mut [0; 9]).is_err(), "it was heard");
-    assert_eq!(outcome(&service.send("open", "go").await), completed_with("sent\nconnected\n"));
+    assert_eq!(
+        task_outcome(&service.send("open", "go").await),
+        completed_with("sent\nconnected\n")
+    );
     assert_eq!(udp_socket.recv(&mut [0; 9]).unwrap(), 5);
 }
 
 #[tokio::test]
 async fn output_and_exit_code_pass_through_the_wrapper() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
-    let text = "echo $A2A_TASK_ID $ALGONIUS_ATTEMPT; cat; echo oops >&2; exit 3";
-    let settings = format!("{WRAPPED}\nsuccess.exit_codes = [3]");
-    let service = Service::start(&script_agent(&settings, text)).await;
+    let script = "echo $A2A_TASK_ID $ALGONIUS_ATTEMPT; cat; echo oops >&2; exit 3";
+    let settings = format!("{BUBBLEWRAP_SETTING}\nsuccess.exit_codes = [3]");
+    let service = Service::start(&script_agent(&settings, script)).await;
     let task = service.send("one", "and what was asked").await;
     let id = task["id"].as_str().unwrap();
-    assert_eq!(outcome(&task), completed_with(&format!("{id} 1\nand what was asked")));
+    assert_eq!(task_outcome(&task), completed_with(&format!("{id} 1\nand what was asked")));
     let record = service.execution(id).await;
     assert_eq!((&record["exitCode"], &record["stderr"]), (&3.into(), &"oops\n".into()));
     assert!(execution_pids(id).is_empty());
@@ -233,16 +245,16 @@ async fn output_and_exit_code_pass_through_the_wrapper() {
 
 #[tokio::test]
 async fn a_wrapped_program_handles_sigterm() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
-    let text = "trap \"echo farewell >&2; exit 3\" TERM; echo start >> HERE/log\n\
+    let script = "trap \"echo farewell >&2; exit 3\" TERM; echo start >> HERE/log\n\
                 while :; do sleep 0.05; done";
-    let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']\nstop_grace = 20");
-    let service = Service::start(&script_agent(&settings, text)).await;
+    let settings = format!("{BUBBLEWRAP_SETTING}\nsandbox.writable = ['HERE']\nstop_grace = 20");
+    let service = Service::start(&script_agent(&settings, script)).await;
     let id = service.start_task("one", "x").await;
     service.setup.wait_for_text("log", "start\n").await;
-    assert_eq!(state(&service.cancel("one", &id).await), "canceled");
+    assert_eq!(task_state(&service.cancel("one", &id).await), "canceled");
     let record = service.execution(&id).await;
     let stderr = record["stderr"].as_str().unwrap();
     // R-79: A wrapped program that receives SIGTERM can still write within its grace period
@@ -252,20 +264,20 @@ async fn a_wrapped_program_handles_sigterm() {
 
 #[tokio::test]
 async fn a_wrapped_program_that_ignores_its_stop_is_killed() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
-    let text =
+    let script =
         "trap \"\" TERM; setsid sleep 600 & echo start >> HERE/log; while :; do sleep 1; done";
-    let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']\nstop_grace = 0.1");
-    let service = Service::start(&script_agent(&settings, text)).await;
+    let settings = format!("{BUBBLEWRAP_SETTING}\nsandbox.writable = ['HERE']\nstop_grace = 0.1");
+    let service = Service::start(&script_agent(&settings, script)).await;
     let id = service.start_task("one", "x").await;
     service.setup.wait_for_text("log", "start\n").await;
     assert!(
         execution_pids(&id).len() >= 4,
         "the wrapper, its first process, the program and its child"
     );
-    assert_eq!(state(&service.cancel("one", &id).await), "canceled");
+    assert_eq!(task_state(&service.cancel("one", &id).await), "canceled");
     // R-80: A wrapped program is killed after its grace period with all that it started, in any
     // session
     assert!(execution_pids(&id).is_empty());
@@ -273,27 +285,27 @@ async fn a_wrapped_program_that_ignores_its_stop_is_killed() {
 
 #[tokio::test]
 async fn a_wrapped_program_survives_a_kill_of_the_service() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
-    let mut service = Service::start(&gated_agent("one", WRAPPED)).await;
+    let mut service = Service::start(&gated_agent_config("one", BUBBLEWRAP_SETTING)).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.kill9().await;
     service.restart().await;
     service.setup.open_gate("go");
     // R-81: A wrapped program continues when the service is killed, and is resumed
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn usage_of_a_wrapped_program_is_measured_from_outside() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
-    let text = "i=0; until [ -e HERE/go ]; do i=$((i+1)); done; echo over";
-    let agent = script_agent(&format!("{WRAPPED}\nheartbeat = 0.1"), text);
+    let script = "i=0; until [ -e HERE/go ]; do i=$((i+1)); done; echo over";
+    let agent = script_agent(&format!("{BUBBLEWRAP_SETTING}\nheartbeat = 0.1"), script);
     let service = Setup::new(&format!("heartbeat_min = 0.01\n{agent}")).start().await;
     let id = service.start_task("one", "x").await;
     // R-76: The service measures the usage of a wrapped program from outside
@@ -304,7 +316,7 @@ async fn usage_of_a_wrapped_program_is_measured_from_outside() {
     })
     .await;
     service.setup.open_gate("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed_with("over\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), completed_with("over\n"));
     let record = service.execution(&id).await.to_string();
     assert!(
         !record.contains("\"spent\"") && !record.contains("resource-usage"),
@@ -314,12 +326,12 @@ async fn usage_of_a_wrapped_program_is_measured_from_outside() {
 
 #[tokio::test]
 async fn a_wrapped_program_ends_with_its_warden() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
-    let text = "setsid sleep 600 & echo start >> HERE/log; sleep 600";
-    let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']");
-    let mut service = Service::start(&script_agent(&settings, text)).await;
+    let script = "setsid sleep 600 & echo start >> HERE/log; sleep 600";
+    let settings = format!("{BUBBLEWRAP_SETTING}\nsandbox.writable = ['HERE']");
+    let mut service = Service::start(&script_agent(&settings, script)).await;
     let id = service.start_task("one", "x").await;
     service.setup.wait_for_text("log", "start\n").await;
     service.kill9_with_warden().await;
@@ -329,26 +341,28 @@ async fn a_wrapped_program_ends_with_its_warden() {
 
 #[tokio::test]
 async fn a_failed_start_in_the_wrapper_is_reported_as_not_started() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
-    let agent = format!("[agents.one]\ncommand = 'HERE/tool'\n{WRAPPED}\n");
-    let setup = Setup::new(&agent).executable("tool", "#!/nowhere/interpreter\n");
+    let agent = format!("[agents.one]\ncommand = 'HERE/tool'\n{BUBBLEWRAP_SETTING}\n");
+    let setup = Setup::new(&agent).with_executable("tool", "#!/nowhere/interpreter\n");
     let service = setup.start().await;
-    assert_eq!(outcome(&service.send("one", "x").await), failed_with("agent-not-started"));
+    assert_eq!(task_outcome(&service.send("one", "x").await), failed_with("agent-not-started"));
     fs::remove_file(service.setup.test_folder().join("tool")).unwrap();
     // The attempt fails, or the request is refused if the service has already noticed the missing program.
-    let response = service.call("one", "message/send", &message("x")).await.body;
+    let response = service.call("one", "message/send", &message_params("x")).await.body;
     assert!(response.contains("agent-unavailable"), "{response}");
 }
 
 #[tokio::test]
 async fn agents_that_need_a_missing_bubblewrap_stop_the_start() {
-    for settings in [WRAPPED, "sandbox.hidden = ['HERE/home']", "sandbox.protected = ['kept']"] {
-        let setup = setup(settings).without_bubblewrap();
+    for settings in
+        [BUBBLEWRAP_SETTING, "sandbox.hidden = ['HERE/home']", "sandbox.protected = ['kept']"]
+    {
+        let setup = reader_setup(settings).without_bubblewrap();
         let config = setup.write_config().display().to_string();
-        let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-        let output = setup.run(&words, "").await;
+        let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+        let output = setup.run(&args, "").await;
         // R-83: If bubblewrap does not work, the service does not start with agents that need it
         assert_eq!(output.exit_code, Some(1), "{output:?}");
         assert!(output.stderr.contains("bubblewrap unusable"), "{output:?}");

@@ -3,7 +3,7 @@
 mod bodies;
 mod connections;
 mod framing;
+mod full_disk;
 mod lengths;
 mod lockout;
 mod signals;
-mod storage;

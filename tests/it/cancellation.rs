@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{id, outcome, state};
+use crate::harness::client::{task_id, task_outcome, task_state};
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, gated_agent, message, within_deadline};
+use crate::harness::{Service, Setup, gated_agent_config, message_params, within_deadline};
 
 fn canceled_outcome() -> (String, String) {
     ("canceled".to_owned(), "execution-cancelled".to_owned())
@@ -12,16 +12,16 @@ fn canceled_outcome() -> (String, String) {
 
 #[tokio::test]
 async fn a_running_task_is_cancelled_with_all_its_processes() {
-    let service = Service::start(&gated_agent("one", "")).await;
+    let service = Service::start(&gated_agent_config("one", "")).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.wait_for_text("log", "start ann\n").await;
     let list = service.get("/api/v1/executions").await.json();
     let id = list["executions"][0]["id"].as_str().unwrap();
     assert!(!processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
-    assert_eq!(outcome(&service.cancel("one", id).await), canceled_outcome());
+    assert_eq!(task_outcome(&service.cancel("one", id).await), canceled_outcome());
     assert_eq!(
-        outcome(&within_deadline("the caller's answer", caller).await.unwrap()),
+        task_outcome(&within_deadline("the caller's answer", caller).await.unwrap()),
         canceled_outcome()
     );
     assert!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
@@ -30,11 +30,11 @@ async fn a_running_task_is_cancelled_with_all_its_processes() {
 
 #[tokio::test]
 async fn a_queued_task_is_cancelled_and_never_runs() {
-    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let first = service.start_task("one", "ann").await;
     let second = service.start_task("one", "bob").await;
     let third = service.start_task("one", "cid").await;
-    assert_eq!(outcome(&service.cancel("one", &second).await), canceled_outcome());
+    assert_eq!(task_outcome(&service.cancel("one", &second).await), canceled_outcome());
     service.setup.open_gate("go");
     service.wait_for_end("one", &first).await;
     service.wait_for_end("one", &third).await;
@@ -43,7 +43,7 @@ async fn a_queued_task_is_cancelled_and_never_runs() {
 
 #[tokio::test]
 async fn ended_and_unknown_tasks_cannot_be_cancelled() {
-    let service = Service::start(&gated_agent("one", "")).await;
+    let service = Service::start(&gated_agent_config("one", "")).await;
     let id = service.start_task("one", "ann").await;
     service.cancel("one", &id).await;
     for (id, refusal) in [
@@ -61,13 +61,13 @@ async fn ended_and_unknown_tasks_cannot_be_cancelled() {
 /// What is somebody else's, or another agent's, looks like what never was: byte for byte.
 #[tokio::test]
 async fn tasks_of_other_callers_and_agents_are_unknown() {
-    let (ann, bob) = ("a".repeat(40), "b".repeat(40));
-    let agents = [gated_agent("one", ""), gated_agent("two", "")].concat();
+    let (ann_token, bob_token) = ("a".repeat(40), "b".repeat(40));
+    let agents = [gated_agent_config("one", ""), gated_agent_config("two", "")].concat();
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n[tokens.bob]\ntoken_env = 'BOB'\n";
-    let setup = Setup::new(&(agents + tokens)).env("ANN", &ann).env("BOB", &bob);
+    let setup = Setup::new(&(agents + tokens)).env("ANN", &ann_token).env("BOB", &bob_token);
     let service = setup.start().await;
-    let (ann, bob) = (service.with_token(&ann), service.with_token(&bob));
-    let task = id(&ann.submit("one", message("ann")).await);
+    let (ann, bob) = (service.client_with_token(&ann_token), service.client_with_token(&bob_token));
+    let task = task_id(&ann.submit("one", message_params("ann")).await);
     service.setup.wait_for_text("log", "start ann\n").await;
     let unknown_id = "018f0000-0000-7000-8000-000000000000";
     for method in ["tasks/get", "tasks/cancel"] {
@@ -82,7 +82,7 @@ async fn tasks_of_other_callers_and_agents_are_unknown() {
         let other_agent = ann.call("two", method, &json!({"id": task})).await;
         assert_eq!((other_agent.status, &other_agent.body), (unknown.status, &unknown.body));
     }
-    let mut continued = message("more");
+    let mut continued = message_params("more");
     continued["message"]["taskId"] = json!(task);
     let refused = bob.expect_refusal("one", "message/send", continued).await;
     assert_eq!(refused.0, -32001);
@@ -99,7 +99,7 @@ async fn tasks_of_other_callers_and_agents_are_unknown() {
     );
     assert_eq!(bob.post(&format!("{path}/cancel"), "{}").await.status, 404);
     assert_eq!(bob.get("/api/v1/executions").await.json()["executions"], json!([]));
-    assert_eq!(state(&ann.task("one", &task).await), "working");
+    assert_eq!(task_state(&ann.task("one", &task).await), "working");
     assert_eq!(service.get(&path).await.json()["owner"].as_str().map(str::is_empty), Some(false));
     assert_eq!(service.cancel("one", &task).await["status"]["state"], Value::from("canceled"));
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::harness::client::{completed_with, outcome};
-use crate::harness::{Service, Setup, fake_agent, json_rpc_call, message};
+use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::{Service, Setup, fake_agent_config, json_rpc_call, message_params};
 
 const CARD_PATHS: [&str; 3] = [
     "/.well-known/agent-card.json",
@@ -13,8 +13,11 @@ const CARD_PATHS: [&str; 3] = [
 
 fn agents() -> String {
     let settings = "name = 'Echo'\ndescription = 'Says it again.'\nversion = '2.1'";
-    [fake_agent("echo", "echo", settings), fake_agent("other", "echo", "access = 'read-write'")]
-        .concat()
+    [
+        fake_agent_config("echo", "echo", settings),
+        fake_agent_config("other", "echo", "access = 'read-write'"),
+    ]
+    .concat()
 }
 
 #[tokio::test]
@@ -44,14 +47,14 @@ async fn the_public_card_has_three_paths_and_a_working_url() {
     }
     let base = format!("http://{}", service.address);
     let path = card["url"].as_str().and_then(|url| url.strip_prefix(&base)).unwrap();
-    let answer = service.post(path, &json_rpc_call("message/send", &message("hello"))).await;
-    assert_eq!(outcome(&answer.json()["result"]), completed_with("hello"));
+    let answer = service.post(path, &json_rpc_call("message/send", &message_params("hello"))).await;
+    assert_eq!(task_outcome(&answer.json()["result"]), completed_with("hello"));
 }
 
 #[tokio::test]
 async fn private_cards_need_a_token() {
-    let server = "default_agent = 'echo'\npublic_card = false";
-    let service = Setup::with_server_settings(server, &agents()).start().await;
+    let server_settings = "default_agent = 'echo'\npublic_card = false";
+    let service = Setup::with_server_settings(server_settings, &agents()).start().await;
     for path in CARD_PATHS {
         assert_eq!(service.request(&format!("GET {path}"), &[], b"").await.status, 401);
         assert_eq!(service.request(&format!("HEAD {path}"), &[], b"").await.status, 401);
@@ -124,14 +127,15 @@ async fn a_binding_can_be_served_without_being_published() {
     let settings = "a2a.card_bindings = ['jsonrpc', 'http+json']";
     let setup = Setup::with_server_settings(
         "default_agent = 'echo'",
-        &fake_agent("echo", "echo", settings),
+        &fake_agent_config("echo", "echo", settings),
     );
     let service = setup.start().await;
     let card = service.request(&format!("GET {}", CARD_PATHS[0]), &[], b"").await.json();
     let expected = ["JSONRPC 1.0", "HTTP+JSON 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"];
     assert_eq!(card_interfaces(&card), expected, "{card}");
     assert!(!card.to_string().contains("GRPC"), "{card}");
-    let extended = service.rpc("echo", "agent/getAuthenticatedExtendedCard", &json!({})).await;
+    let extended =
+        service.expect_result("echo", "agent/getAuthenticatedExtendedCard", &json!({})).await;
     assert!(!extended.to_string().contains("GRPC"), "{extended}");
     // The interface is available nevertheless, and operators see it.
     let status = service.get("/a2a/status").await.json();
@@ -145,7 +149,9 @@ async fn configured_card_details_are_shown_in_both_versions() {
                     a2a.icon_url = 'https://us.example/icon.png'\n\
                     skills = [{ id = 'x', examples = ['do x'], input_modes = ['image/*'], \
                     output_modes = ['text/html'] }]";
-    let agents = [fake_agent("echo", "echo", settings), fake_agent("other", "echo", "")].concat();
+    let agents =
+        [fake_agent_config("echo", "echo", settings), fake_agent_config("other", "echo", "")]
+            .concat();
     let service = Setup::new(&format!("{agents}{provider}")).start().await;
     let card = async |agent: &str, headers: &[String]| {
         let line = format!("GET /agents/{agent}/.well-known/agent-card.json");
@@ -153,7 +159,8 @@ async fn configured_card_details_are_shown_in_both_versions() {
     };
     let headers_1_0 = ["A2A-Version: 1.0".to_owned()];
     let cards = [card("echo", &[]).await, card("echo", &headers_1_0).await];
-    let extended = service.rpc("echo", "agent/getAuthenticatedExtendedCard", &json!({})).await;
+    let extended =
+        service.expect_result("echo", "agent/getAuthenticatedExtendedCard", &json!({})).await;
     for card in cards.into_iter().chain([extended]) {
         let provider = json!({"organization": "Us", "url": "https://us.example"});
         assert_eq!(card["provider"], provider, "{card}");

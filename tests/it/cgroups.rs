@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use algonius_skips::skip;
 use serde_json::{Value, json};
 
-use crate::harness::client::{failed_with, outcome, state};
+use crate::harness::client::{failed_with, task_outcome, task_state};
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake_agent, poll_until};
+use crate::harness::{Service, Setup, fake_agent_config, poll_until};
 
 /// What the service would find here.
 pub(crate) async fn host_capabilities() -> Value {
-    let setup = Setup::new(&fake_agent("echo", "echo", ""));
+    let setup = Setup::new(&fake_agent_config("echo", "echo", ""));
     let config = setup.write_config().display().to_string();
     let output = setup.run(&["doctor", &config, "--json"], "").await;
     serde_json::from_str::<Value>(&output.stdout).unwrap()["rungs"].clone()
@@ -48,12 +48,12 @@ pub(crate) fn control_group_mount() -> PathBuf {
 }
 
 /// All of an execution, in its group.
-async fn wait_for_group(id: &str, processes: usize) -> PathBuf {
+async fn wait_for_group(id: &str, process_count: usize) -> PathBuf {
     poll_until("all in one group", async || {
         let groups: Vec<_> =
             execution_pids(id).into_iter().map(|pid| control_group(id, pid)).collect();
         let group = groups.first().cloned().flatten();
-        (groups.len() == processes && groups.iter().all(|member| *member == group))
+        (groups.len() == process_count && groups.iter().all(|member| *member == group))
             .then_some(group)
             .flatten()
     })
@@ -65,14 +65,14 @@ async fn an_agent_with_limits_has_one_group_per_attempt() {
     if skip_without_control_groups().await {
         return;
     }
-    let agent = fake_agent("tree", "stubborn", "resources.processes = 50\nstop_grace = 0.2");
+    let agent = fake_agent_config("tree", "stubborn", "resources.processes = 50\nstop_grace = 0.2");
     let mut service = Service::start(&agent).await;
     let resources = service.agent_status("tree").await["resources"].clone();
     assert_eq!(
         (&resources["controlGroup"], &resources["processes"]["limit"]),
         (&json!(true), &json!(50))
     );
-    let status = service.command(&["status"], "").await.stdout;
+    let status = service.run_command(&["status"], "").await.stdout;
     assert!(status.contains("at most 50 processes and threads"), "{status}");
     let id = service.start_task("tree", "x").await;
     let group = wait_for_group(&id, 2).await;
@@ -81,7 +81,7 @@ async fn an_agent_with_limits_has_one_group_per_attempt() {
     // If the system provides control groups, each attempt of an agent with limits has its own
     // group, which survives a restart and disappears with the attempt
     assert_eq!(wait_for_group(&id, 2).await, group, "it is left as it was");
-    assert_eq!(state(&service.cancel("tree", &id).await), "canceled");
+    assert_eq!(task_state(&service.cancel("tree", &id).await), "canceled");
     poll_until("the end of all", async || execution_pids(&id).is_empty().then_some(())).await;
     poll_until("the end of its group", async || (!group.exists()).then_some(())).await;
 }
@@ -98,13 +98,13 @@ async fn a_fork_bomb_dies_with_its_group() {
     let bomb = format!(
         "[agents.bomb]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\nresources.processes = 6\n"
     );
-    let service = Service::start(&format!("{bomb}{}", fake_agent("echo", "echo", ""))).await;
+    let service = Service::start(&format!("{bomb}{}", fake_agent_config("echo", "echo", ""))).await;
     let id = service.start_task("bomb", "x").await;
     let task = service.wait_for_end("bomb", &id).await;
-    assert_eq!(outcome(&task), failed_with("resources-exceeded"));
+    assert_eq!(task_outcome(&task), failed_with("resources-exceeded"));
     // A program that forks faster than the service polls dies with its group
     poll_until("the end of all", async || execution_pids(&id).is_empty().then_some(())).await;
-    assert_eq!(state(&service.send("echo", "hi").await), "completed");
+    assert_eq!(task_state(&service.send("echo", "hi").await), "completed");
 }
 
 #[tokio::test]
@@ -121,10 +121,10 @@ async fn a_required_but_missing_group_stops_the_start() {
             continue;
         }
         let settings = format!("resources = {{ {limit}, group = 'required' }}");
-        let setup = Setup::new(&fake_agent("tool", "echo", &settings));
+        let setup = Setup::new(&fake_agent_config("tool", "echo", &settings));
         let config = setup.write_config().display().to_string();
-        let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-        let output = setup.run(&words, "").await;
+        let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+        let output = setup.run(&args, "").await;
         // A service that does not get the group that an agent requires does not start
         assert_eq!(output.exit_code, Some(1), "{output:?}");
         assert!(output.stderr.contains("the agent `tool` requires a control group"), "{output:?}");
@@ -139,7 +139,7 @@ async fn a_required_group_may_have_no_limits() {
     if skip_without_control_groups().await {
         return;
     }
-    let service = Service::start(&fake_agent(
+    let service = Service::start(&fake_agent_config(
         "tree",
         "stubborn",
         "resources.group = 'required'\nstop_grace = 0.2",

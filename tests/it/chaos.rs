@@ -74,15 +74,15 @@ const ACTIONS_WITHOUT_RESTART: &[ChaosAction] = &[
 ];
 
 /// More than the readers of the ledger open at need, less than one for each execution.
-const MORE_DESCRIPTORS: usize = 16;
-const MORE_MEMORY: u64 = 64 << 20;
+const MAX_DESCRIPTOR_GROWTH: usize = 16;
+const MAX_MEMORY_GROWTH_BYTES: u64 = 64 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_kills_leave_every_message_run_and_ended_once() {
-    let (random, rounds) = seeded_rounds(60);
+    let (rng, rounds) = seeded_rounds(60);
     let setup = Setup::new(AGENTS).env("ANN", &"a".repeat(40)).env("BOB", &"b".repeat(40));
     fs::create_dir(setup.test_folder().join("work")).unwrap();
-    let mut chaos = ChaosRun::new(setup.start().await, random);
+    let mut chaos = ChaosRun::new(setup.start().await, rng);
     chaos.run_random_actions(ALL_ACTIONS, rounds).await;
     chaos.wait_until_idle().await;
     // A life that was not killed has not leaked.
@@ -90,14 +90,17 @@ async fn random_kills_leave_every_message_run_and_ended_once() {
     chaos.run_random_actions(&[ChaosAction::Send], 10).await;
     chaos.wait_until_idle().await;
     let pid = chaos.service.pid();
-    let (files, memory) = (open_descriptor_count(pid), reset_peak_memory(pid));
+    let (initial_descriptor_count, initial_memory_bytes) =
+        (open_descriptor_count(pid), reset_peak_memory(pid));
     chaos.run_random_actions(ACTIONS_WITHOUT_RESTART, rounds).await;
     chaos.wait_until_idle().await;
     chaos
-        .wait_until("the descriptors", || open_descriptor_count(pid) <= files + MORE_DESCRIPTORS)
+        .wait_until("the descriptors", || {
+            open_descriptor_count(pid) <= initial_descriptor_count + MAX_DESCRIPTOR_GROWTH
+        })
         .await;
-    let growth_bytes = reset_peak_memory(pid).saturating_sub(memory);
-    assert!(growth_bytes <= MORE_MEMORY, "{growth_bytes} bytes more");
+    let growth_bytes = reset_peak_memory(pid).saturating_sub(initial_memory_bytes);
+    assert!(growth_bytes <= MAX_MEMORY_GROWTH_BYTES, "{growth_bytes} bytes more");
     chaos.send_all_again().await;
     let checker = HistoryChecker::new(chaos.history_case()).await;
     // Every accepted message starts once for each of its attempts, ends once and leaves no

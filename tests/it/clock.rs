@@ -7,8 +7,8 @@ use algonius_actors::ports::clock::Clock;
 use algonius_supervisor::platform::clock::WallClock;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::harness::client::{completed_with, outcome};
-use crate::harness::{EmbeddedService, Service, Setup, gated_agent};
+use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::{EmbeddedService, Service, Setup, gated_agent_config};
 
 /// Settings of an agent that writes. Its folder is not that of the test, in which the program of the service may be.
 const READ_WRITE: &str = "access = 'read-write'\nworking_dir = 'HERE'";
@@ -35,7 +35,7 @@ impl Clock for OffsetClock {
 async fn a_clock_jump_ends_no_running_and_no_queued_task() {
     for seconds in JUMP_SECONDS {
         let (setup, clock) =
-            (Setup::new(&gated_agent("one", READ_WRITE)), OffsetClock::with_offset(0));
+            (Setup::new(&gated_agent_config("one", READ_WRITE)), OffsetClock::with_offset(0));
         let embedded = EmbeddedService::start_with_clock(&setup, Arc::clone(&clock) as _).await;
         let running_id = embedded.client.start_task("one", "ann").await;
         setup.wait_for_text("log", "start ann\n").await;
@@ -46,7 +46,7 @@ async fn a_clock_jump_ends_no_running_and_no_queued_task() {
         for (id, expected) in [(running_id, "ann\n"), (waiting_id, "bob\n"), (third, "cid\n")] {
             let ended_task = embedded.client.wait_for_end("one", &id).await;
             // Deadlines, retries and queue positions follow a clock that does not jump
-            assert_eq!(outcome(&ended_task), completed_with(expected), "{seconds}");
+            assert_eq!(task_outcome(&ended_task), completed_with(expected), "{seconds}");
         }
         embedded.stop(&setup).await;
     }
@@ -55,7 +55,7 @@ async fn a_clock_jump_ends_no_running_and_no_queued_task() {
 #[tokio::test]
 async fn a_reattached_task_keeps_its_timeout_after_a_clock_jump() {
     for seconds in JUMP_SECONDS {
-        let mut service = Service::start(&gated_agent("one", "timeout = 3000")).await;
+        let mut service = Service::start(&gated_agent_config("one", "timeout = 3000")).await;
         let id = service.start_task("one", "ann").await;
         service.setup.wait_for_text("log", "start ann\n").await;
         service.kill9().await;
@@ -66,7 +66,7 @@ async fn a_reattached_task_keeps_its_timeout_after_a_clock_jump() {
         let ended_task = embedded.client.wait_for_end("one", &id).await;
         // The run time of resumed work is the lifetime of its process, whatever the wall
         // clock shows
-        assert_eq!(outcome(&ended_task), completed_with("ann\n"), "{seconds}");
+        assert_eq!(task_outcome(&ended_task), completed_with("ann\n"), "{seconds}");
         embedded.stop(&service.setup).await;
     }
 }

@@ -2,11 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, id, json_rpc_call, outcome, state};
-use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::client::{
+    completed_with, failed_with, json_rpc_call, task_id, task_outcome, task_state,
+};
+use crate::harness::mock_model::{
+    MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
+};
 use crate::harness::processes::{cpu_ticks, peak_memory, reset_peak_memory};
 use crate::harness::steps::steps;
-use crate::harness::{Service, Setup, message, poll_until};
+use crate::harness::{Service, Setup, message_params, poll_until};
 
 /// Tools, and agents with them. `MODEL` is the address of the model.
 const AGENTS: &str = r#"
@@ -62,13 +66,13 @@ fn summary(steps: &[Value]) -> Vec<String> {
 async fn a_model_calls_tools_until_it_has_an_answer() {
     let (model, service) = start().await;
     let turns = [
-        calls(&[("now", json!({})), ("remember", json!({"text": "the door is blue"}))]),
-        calls(&[("recall", json!({"query": "door"}))]),
-        final_answer("blue"),
+        turn_with_calls(&[("now", json!({})), ("remember", json!({"text": "the door is blue"}))]),
+        turn_with_calls(&[("recall", json!({"query": "door"}))]),
+        final_answer_turn("blue"),
     ];
-    let task = service.send("thinker", &directed("Which colour?", &turns)).await;
-    assert_eq!(outcome(&task), completed_with("blue"));
-    let steps = steps(&service, &id(&task)).await;
+    let task = service.send("thinker", &prompt_with_turns("Which colour?", &turns)).await;
+    assert_eq!(task_outcome(&task), completed_with("blue"));
+    let steps = steps(&service, &task_id(&task)).await;
     assert_eq!(
         summary(&steps),
         [
@@ -90,28 +94,31 @@ async fn a_model_calls_tools_until_it_has_an_answer() {
     let tools = requests[0]["tools"].to_string();
     assert!(tools.contains("remember") && tools.contains("final_answer"), "{tools}");
     let page =
-        service.get(&format!("/api/v1/executions/{}/steps?after=3&limit=2", id(&task))).await;
+        service.get(&format!("/api/v1/executions/{}/steps?after=3&limit=2", task_id(&task))).await;
     let page = page.json();
     assert_eq!((&page["steps"][0]["number"], &page["next"]), (&json!(4), &json!(5)), "{page}");
     let card = service.get("/agents/thinker/.well-known/agent-card.json").await.json();
     assert!(card.to_string().contains("Kind of the agent: cognitive."), "{card}");
     assert_eq!(service.agent_status("thinker").await["kind"], "cognitive");
-    let run = service.execution(&id(&task)).await;
+    let run = service.execution(&task_id(&task)).await;
     assert_eq!(run["usage"]["turns"], 3, "{run}");
 }
 
 #[tokio::test]
 async fn notes_last_beyond_a_run_and_belong_to_their_agent() {
     let (_model, mut service) = start().await;
-    let turns = [calls(&[("remember", json!({"text": "milk is out"}))]), final_answer("noted")];
-    let task = service.send("thinker", &directed("note", &turns)).await;
-    assert_eq!(outcome(&task), completed_with("noted"));
+    let turns = [
+        turn_with_calls(&[("remember", json!({"text": "milk is out"}))]),
+        final_answer_turn("noted"),
+    ];
+    let task = service.send("thinker", &prompt_with_turns("note", &turns)).await;
+    assert_eq!(task_outcome(&task), completed_with("noted"));
     service.kill9().await;
     service.restart().await;
-    let turns = [calls(&[("recall", json!({"query": "MILK"}))]), final_answer("ok")];
+    let turns = [turn_with_calls(&[("recall", json!({"query": "MILK"}))]), final_answer_turn("ok")];
     for (agent, is_found) in [("thinker", true), ("other", false)] {
-        let task = service.send(agent, &directed("find", &turns)).await;
-        let steps = steps(&service, &id(&task)).await;
+        let task = service.send(agent, &prompt_with_turns("find", &turns)).await;
+        let steps = steps(&service, &task_id(&task)).await;
         let found = steps[1]["text"].as_str().unwrap().contains("milk is out");
         assert_eq!(found, is_found, "{agent}: {steps:?}");
     }
@@ -122,13 +129,13 @@ async fn a_wrong_reply_is_an_error_that_the_model_reads() {
     let (_model, service) = start().await;
     let turns = [
         json!({"text": "I think it is blue."}),
-        calls(&[("open", json!({}))]),
-        calls(&[("remember", json!({"words": 1}))]),
-        final_answer("late"),
+        turn_with_calls(&[("open", json!({}))]),
+        turn_with_calls(&[("remember", json!({"words": 1}))]),
+        final_answer_turn("late"),
     ];
-    let task = service.send("thinker", &directed("wrong", &turns)).await;
-    assert_eq!(outcome(&task), completed_with("late"));
-    let steps = steps(&service, &id(&task)).await;
+    let task = service.send("thinker", &prompt_with_turns("wrong", &turns)).await;
+    assert_eq!(task_outcome(&task), completed_with("late"));
+    let steps = steps(&service, &task_id(&task)).await;
     let errors: Vec<_> = steps.iter().filter(|step| step["stepType"] == "error").collect();
     let reasons = ["calls no tool", "no tool `open`", "`text` is needed"];
     assert_eq!(errors.len(), reasons.len(), "{steps:?}");
@@ -142,24 +149,24 @@ async fn a_wrong_reply_is_an_error_that_the_model_reads() {
 #[tokio::test]
 async fn a_run_fails_with_the_reason_of_its_model() {
     let (model, service) = start().await;
-    let long = [calls(&[("now", json!({}))])];
+    let long = [turn_with_calls(&[("now", json!({}))])];
     let cases = [
-        (directed("long", &long), "steps-exhausted"),
+        (prompt_with_turns("long", &long), "steps-exhausted"),
         ("[[mock status=400]]".to_owned(), "model-refused"),
         ("[[mock status=403]]".to_owned(), "model-refused"),
         ("[[mock status=404]]".to_owned(), "model-refused"),
         ("[[mock garbage turns=[{}]]]".to_owned(), "model-unusable"),
-        (directed("empty", &[json!({"text": ""})]), "model-unusable"),
+        (prompt_with_turns("empty", &[json!({"text": ""})]), "model-unusable"),
         // The last one: no further request is sent with a key that was refused.
         ("[[mock status=401]]".to_owned(), "not-authenticated"),
     ];
     for (text, code) in cases {
         let task = service.send("thinker", &text).await;
-        assert_eq!(outcome(&task), failed_with(code), "{text}: {task}");
+        assert_eq!(task_outcome(&task), failed_with(code), "{text}: {task}");
     }
     let count = model.requests().await.len();
     let task = service.start_task("thinker", "again").await;
-    assert_eq!(outcome(&service.send("echo", "served").await), completed_with("served"));
+    assert_eq!(task_outcome(&service.send("echo", "served").await), completed_with("served"));
     let waiting = service.execution(&task).await;
     assert!(waiting["outcome"].is_null(), "it waits for another key: {waiting}");
     assert_eq!(model.requests().await.len(), count, "a refused key is not sent again");
@@ -170,10 +177,10 @@ async fn a_provider_that_fails_for_a_moment_is_called_again() {
     let (model, service) = start().await;
     let text = "[[mock status=503 times=1 turns=[{\"calls\":[{\"name\":\"final_answer\",\"args\":{\"answer\":\"up\"}}]}]]]";
     let task = service.send("thinker", text).await;
-    assert_eq!(outcome(&task), completed_with("up"));
+    assert_eq!(task_outcome(&task), completed_with("up"));
     assert_eq!(model.requests().await.len(), 2);
     let task = service.send("thinker", "[[mock status=503]]").await;
-    assert_eq!(outcome(&task), failed_with("model-unavailable"), "{task}");
+    assert_eq!(task_outcome(&task), failed_with("model-unavailable"), "{task}");
 }
 
 /// Starts a provider that answers each request with this body, and returns its address.
@@ -194,7 +201,7 @@ async fn a_hostile_reply_needs_little_memory() {
     let service = Setup::new(&AGENTS.replace("MODEL", &provider)).start().await;
     let initial_bytes = reset_peak_memory(service.pid());
     let task = service.send("thinker", "go").await;
-    assert_eq!(outcome(&task), failed_with("model-unusable"), "{task}");
+    assert_eq!(task_outcome(&task), failed_with("model-unusable"), "{task}");
     let growth = peak_memory(service.pid()).saturating_sub(initial_bytes);
     assert!(growth < 150 << 20, "{} MiB more", growth >> 20);
 }
@@ -205,14 +212,15 @@ async fn a_run_is_cancelled_while_its_model_replies() {
     let task = service.start_task("thinker", "[[mock hang]] endless").await;
     model.wait_for_request("endless").await;
     let cancelled = service.cancel("thinker", &task).await;
-    assert_eq!(state(&cancelled), "canceled", "{cancelled}");
+    assert_eq!(task_state(&cancelled), "canceled", "{cancelled}");
 }
 
 #[tokio::test]
 async fn a_stream_shows_the_steps_without_their_text() {
     let (_model, service) = start().await;
-    let turns = [calls(&[("remember", json!({"text": "hidden"}))]), final_answer("done")];
-    let body = json_rpc_call("message/stream", &message(&directed("go", &turns)));
+    let turns =
+        [turn_with_calls(&[("remember", json!({"text": "hidden"}))]), final_answer_turn("done")];
+    let body = json_rpc_call("message/stream", &message_params(&prompt_with_turns("go", &turns)));
     let text = service.post("/agents/thinker/v1", &body).await.body;
     // The result of the tool is in the text of the observation only.
     assert!(!text.contains("stored"), "{text}");
@@ -224,9 +232,9 @@ async fn a_stream_shows_the_steps_without_their_text() {
 #[tokio::test]
 async fn the_command_line_shows_the_steps() {
     let (_model, service) = start().await;
-    let turns = [calls(&[("now", json!({}))]), final_answer("two\nlines")];
-    let task = service.send("thinker", &directed("go", &turns)).await;
-    let output = service.command(&["tasks", "show", &id(&task), "--steps"], "").await;
+    let turns = [turn_with_calls(&[("now", json!({}))]), final_answer_turn("two\nlines")];
+    let task = service.send("thinker", &prompt_with_turns("go", &turns)).await;
+    let output = service.run_command(&["tasks", "show", &task_id(&task), "--steps"], "").await;
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     let lines: Vec<_> = output.stdout.lines().map(str::trim_start).collect();
     assert_eq!(lines.len(), 4, "{output:?}");
@@ -234,46 +242,49 @@ async fn the_command_line_shows_the_steps() {
     assert!(lines[1].starts_with("2  turn 1  result of now (1), "), "{output:?}");
     assert!(lines[3].ends_with(r": two\nlines"), "{output:?}");
     let echo = service.send("echo", "x").await;
-    let output = service.command(&["tasks", "show", &id(&echo), "--steps"], "").await;
+    let output = service.run_command(&["tasks", "show", &task_id(&echo), "--steps"], "").await;
     assert_eq!((output.exit_code, output.stdout.as_str()), (Some(0), ""), "{output:?}");
     assert!(output.stderr.contains("this task has no steps"), "{output:?}");
 }
 
 /// Key of the model, which is a secret of the configuration.
-const KEY: &str = "model-key-1234567890";
+const MODEL_KEY: &str = "model-key-1234567890";
 
 fn setup_with_key(model: &MockModel) -> Setup {
     let provider = "[models.local]\napi_key_env = \"MODEL_KEY\"";
     let text = AGENTS.replace("MODEL", &model.base_url()).replace("[models.local]", provider);
-    Setup::new(&text).env("MODEL_KEY", KEY)
+    Setup::new(&text).env("MODEL_KEY", MODEL_KEY)
 }
 
 #[tokio::test]
 async fn an_interrupted_run_with_a_redacted_step_fails() {
-    let model = MockModel::start(&["--key", KEY]);
+    let model = MockModel::start(&["--key", MODEL_KEY]);
     let mut service = setup_with_key(&model).start().await;
-    let turns = [calls(&[("remember", json!({"text": KEY}))]), json!({"text": "late", "delay": 4})];
-    let run = service.start_task("thinker", &directed("go", &turns)).await;
+    let turns = [
+        turn_with_calls(&[("remember", json!({"text": MODEL_KEY}))]),
+        json!({"text": "late", "delay": 4}),
+    ];
+    let run = service.start_task("thinker", &prompt_with_turns("go", &turns)).await;
     let is_recorded = async || (model.requests().await.len() >= 2).then_some(());
     poll_until("the second request", is_recorded).await;
     service.kill9().await;
     service.restart().await;
     let task = service.wait_for_end("thinker", &run).await;
-    assert_eq!(outcome(&task), failed_with("interrupted"));
+    assert_eq!(task_outcome(&task), failed_with("interrupted"));
 }
 
 #[tokio::test]
 async fn secrets_are_redacted_in_steps_and_notes() {
-    let model = MockModel::start(&["--key", KEY]);
+    let model = MockModel::start(&["--key", MODEL_KEY]);
     let service = setup_with_key(&model).start().await;
     let turns = [
-        calls(&[("remember", json!({"text": "the key is model-key-1234567890"}))]),
-        calls(&[("recall", json!({"query": "key"}))]),
-        final_answer("model-key-1234567890"),
+        turn_with_calls(&[("remember", json!({"text": "the key is model-key-1234567890"}))]),
+        turn_with_calls(&[("recall", json!({"query": "key"}))]),
+        final_answer_turn("model-key-1234567890"),
     ];
-    let task = service.send("thinker", &directed("go", &turns)).await;
-    assert_eq!(state(&task), "completed", "{task}");
-    let steps = steps(&service, &id(&task)).await;
+    let task = service.send("thinker", &prompt_with_turns("go", &turns)).await;
+    assert_eq!(task_state(&task), "completed", "{task}");
+    let steps = steps(&service, &task_id(&task)).await;
     let all = format!("{steps:?}{task}");
     assert!(!all.contains("model-key-1234567890"), "{all}");
     let redacted: Vec<_> = steps.iter().filter(|step| step["redacted"] == 1).collect();
@@ -288,11 +299,11 @@ async fn secrets_are_redacted_in_steps_and_notes() {
 async fn an_agent_reads_no_files() {
     let (_model, service) = start().await;
     let file = json!({"kind": "file", "file": {"bytes": "aGk=", "name": "a.txt", "mimeType": "text/plain"}});
-    let mut parameters = message("look");
+    let mut parameters = message_params("look");
     parameters["message"]["parts"].as_array_mut().unwrap().push(file);
     let task = service.submit("thinker", parameters).await;
-    let ended = service.wait_for_end("thinker", &id(&task)).await;
-    assert_eq!(outcome(&ended), failed_with("input-rejected"), "{ended}");
+    let ended = service.wait_for_end("thinker", &task_id(&task)).await;
+    assert_eq!(task_outcome(&ended), failed_with("input-rejected"), "{ended}");
 }
 
 /// A busy loop would use about 200 ticks in two seconds.
@@ -306,5 +317,5 @@ async fn a_run_that_waits_for_a_reply_runs_no_busy_loop() {
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     let used = cpu_ticks(service.pid()) - before;
     assert!(used < 50, "{used} ticks in two seconds");
-    assert_eq!(state(&service.cancel("thinker", &task).await), "canceled", "the run waited");
+    assert_eq!(task_state(&service.cancel("thinker", &task).await), "canceled", "the run waited");
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 use algonius_skips::skip_without;
 use serde_json::{Value, json};
 
-use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until, within_deadline};
+use crate::harness::{
+    Service, Setup, fake_agent_config, gated_agent_config, poll_until, within_deadline,
+};
 
 fn parse_json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
@@ -42,9 +44,11 @@ async fn check_reports_every_error_and_exits_with_4() {
 
 #[tokio::test]
 async fn check_confirms_a_valid_file_and_warns_of_prompts() {
-    let agents =
-        [fake_agent("echo", "echo", ""), "[agents.claude]\ncommand = 'HERE/claude'\n".to_owned()];
-    let setup = Setup::new(&agents.concat()).executable("claude", "#!/bin/sh\n");
+    let agents = [
+        fake_agent_config("echo", "echo", ""),
+        "[agents.claude]\ncommand = 'HERE/claude'\n".to_owned(),
+    ];
+    let setup = Setup::new(&agents.concat()).with_executable("claude", "#!/bin/sh\n");
     let file = setup.write_config().display().to_string();
     let output = setup.run(&["check", &file], "").await;
     let mut lines = output.stdout.lines();
@@ -68,7 +72,8 @@ async fn check_prints_the_json_schema() {
 
 #[tokio::test]
 async fn send_prints_the_answer_and_exits_by_the_outcome() {
-    let agents = [fake_agent("echo", "echo", ""), fake_agent("exit", "exit 7", "")].concat();
+    let agents =
+        [fake_agent_config("echo", "echo", ""), fake_agent_config("exit", "exit 7", "")].concat();
     let service = Service::start(&agents).await;
     for (words, input, code, expected_output) in [
         (vec!["send", "echo", "hello"], "", 0, "hello"),
@@ -83,7 +88,7 @@ async fn send_prints_the_answer_and_exits_by_the_outcome() {
         (vec!["send", "--nonsense"], "", 4, ""),
         (vec!["nonsense"], "", 4, ""),
     ] {
-        let output = service.command(&words, input).await;
+        let output = service.run_command(&words, input).await;
         assert_eq!(
             (output.exit_code, output.stdout.as_str()),
             (Some(code), expected_output),
@@ -91,7 +96,7 @@ async fn send_prints_the_answer_and_exits_by_the_outcome() {
         );
         assert_eq!(output.stderr.is_empty(), code == 0, "{output:?}");
     }
-    let failure_text = service.command(&["send", "exit", "x"], "").await.stderr;
+    let failure_text = service.run_command(&["send", "exit", "x"], "").await.stderr;
     assert!(
         failure_text.contains("agent-exit") && failure_text.contains("hint:"),
         "{failure_text}"
@@ -100,15 +105,15 @@ async fn send_prints_the_answer_and_exits_by_the_outcome() {
 
 #[tokio::test]
 async fn send_accepts_parameters_a_message_id_and_a_context() {
-    let agent = fake_agent(
+    let agent = fake_agent_config(
         "args",
         "args {{param.word}}",
         "input = 'stdin'\nparams.word = 'usual'\noverrides.params = ['word']",
     );
     let service = Service::start(&agent).await;
-    let default_output = service.command(&["send", "args", "x"], "").await;
+    let default_output = service.run_command(&["send", "args", "x"], "").await;
     assert_eq!(default_output.stdout, "\"usual\"\n");
-    let words = [
+    let args = [
         "send",
         "--json",
         "--no-stream",
@@ -121,66 +126,67 @@ async fn send_accepts_parameters_a_message_id_and_a_context() {
         "args",
         "x",
     ];
-    let first = parse_json(&service.command(&words, "").await.stdout);
+    let first = parse_json(&service.run_command(&args, "").await.stdout);
     assert_eq!(first["artifacts"][0]["parts"][0]["text"], "\"a=b\"\n");
     assert_eq!((&first["contextId"], &first["kind"]), (&json!("c-1"), &json!("task")));
-    let second = parse_json(&service.command(&words, "").await.stdout);
+    let second = parse_json(&service.run_command(&args, "").await.stdout);
     assert_eq!(second["id"], first["id"]);
 }
 
 #[tokio::test]
 async fn tasks_are_listed_shown_and_cancelled() {
-    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
-    let send_output = service.command(&["send", "--no-wait", "one", "ann"], "").await;
+    let service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
+    let send_output = service.run_command(&["send", "--no-wait", "one", "ann"], "").await;
     let id = send_output.stdout.trim().to_owned();
     service.setup.wait_for_text("log", "start ann\n").await;
     let is_running = async || (service.execution(&id).await["state"] == "running").then_some(());
     poll_until("it runs", is_running).await;
-    let list = service.command(&["tasks", "list", "--unfinished"], "").await.stdout;
+    let list = service.run_command(&["tasks", "list", "--unfinished"], "").await.stdout;
     assert!(list.contains("TASK") && list.contains(&id) && list.contains("running"), "{list}");
-    let list = service.command(&["tasks", "list", "--json"], "").await.stdout;
+    let list = service.run_command(&["tasks", "list", "--json"], "").await.stdout;
     assert_eq!(parse_json(&list)["executions"][0]["id"], json!(id));
-    let details = service.command(&["tasks", "show", &id], "").await.stdout;
+    let details = service.run_command(&["tasks", "show", &id], "").await.stdout;
     assert!(
         details.contains("state    running (attempt 1)") && details.contains("ann"),
         "{details}"
     );
-    let cancelled = service.command(&["tasks", "cancel", &id], "").await;
+    let cancelled = service.run_command(&["tasks", "cancel", &id], "").await;
     assert_eq!(
         (cancelled.exit_code, cancelled.stdout.trim()),
         (Some(0), format!("task {id} is cancelled").as_str())
     );
-    let second = service.command(&["tasks", "cancel", &id], "").await;
+    let second = service.run_command(&["tasks", "cancel", &id], "").await;
     assert_eq!(second.exit_code, Some(1), "{second:?}");
-    let details = service.command(&["tasks", "show", "--json", &id], "").await.stdout;
+    let details = service.run_command(&["tasks", "show", "--json", &id], "").await.stdout;
     assert_eq!(parse_json(&details)["outcome"], "cancelled");
-    let unknown = service.command(&["tasks", "show", "nothing"], "").await;
+    let unknown = service.run_command(&["tasks", "show", "nothing"], "").await;
     assert_eq!(unknown.exit_code, Some(3), "{unknown:?}");
 }
 
 #[tokio::test]
 async fn status_shows_the_supervision_tree_as_text_and_json() {
     let agents =
-        [fake_agent("echo", "echo", ""), gated_agent("one", "access = 'read-write'")].concat();
+        [fake_agent_config("echo", "echo", ""), gated_agent_config("one", "access = 'read-write'")]
+            .concat();
     let service = Service::start(&agents).await;
     service.start_task("one", "ann").await;
     service.start_task("one", "bob").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let status = service.command(&["status"], "").await.stdout;
+    let status = service.run_command(&["status"], "").await.stdout;
     for expected in ["root", "gateway", "echo", "one", "running 1/1, queue 1/10", "pid ", "place 1"]
     {
         assert!(status.contains(expected), "{expected} is not in {status}");
     }
-    let json = parse_json(&service.command(&["status", "--json"], "").await.stdout);
+    let json = parse_json(&service.run_command(&["status", "--json"], "").await.stdout);
     assert_eq!(json["agents"][1]["queued"][0]["position"], 1);
 }
 
 #[tokio::test]
 async fn errors_are_json_with_the_json_option() {
-    let service = Service::start(&fake_agent("exit", "exit 7", "")).await;
-    let output = service.command(&["send", "--json", "nobody", "x"], "").await;
+    let service = Service::start(&fake_agent_config("exit", "exit 7", "")).await;
+    let output = service.run_command(&["send", "--json", "nobody", "x"], "").await;
     assert_eq!((output.exit_code, &parse_json(&output.stderr)["exitCode"]), (Some(3), &json!(3)));
-    let output = service.command(&["send", "--json", "--no-stream", "exit", "x"], "").await;
+    let output = service.run_command(&["send", "--json", "--no-stream", "exit", "x"], "").await;
     assert_eq!(output.exit_code, Some(5));
     assert_eq!(parse_json(&output.stdout)["status"]["state"], "failed");
     assert_eq!(parse_json(&output.stderr)["exitCode"], 5);
@@ -202,7 +208,7 @@ async fn init_writes_the_file_that_serve_uses() {
     assert_eq!(setup.run(&["init", "--force", init[1]], "").await.exit_code, Some(0));
     let service = setup.with_config_file(&folder.join("supervisor.toml")).start().await;
     assert_eq!(service.token, token.trim());
-    assert_eq!(service.command(&["send", "echo", "hello"], "").await.stdout, "hello");
+    assert_eq!(service.run_command(&["send", "echo", "hello"], "").await.stdout, "hello");
     let ledger = service.setup.test_folder().join("state/algonius");
     let files = fs::read_dir(ledger).unwrap().flatten().map(|entry| entry.path());
     let accessible: Vec<_> = files.filter(|file| mode(file) & 0o077 != 0).collect();
@@ -239,7 +245,7 @@ async fn help_names_every_command_and_exit_code() {
 
 #[tokio::test]
 async fn the_request_of_the_banner_works_as_printed() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let stderr = service.stderr_text();
     let request = stderr.split("or from any program:\n").nth(1).unwrap();
     let script = request.lines().take(4).collect::<Vec<_>>().join("\n");
@@ -260,13 +266,13 @@ async fn redact_masks_a_text_without_a_service() {
     let setup = Setup::from_config_text("");
     fs::write(setup.test_folder().join("secrets"), "correct-horse-battery\n").unwrap();
     let file = setup.test_folder().join("secrets").display().to_string();
-    let words = ["redact", "--secret-file", &file];
-    let redacted = setup.run(&words, "say correct-horse-battery now\nand go").await;
+    let args = ["redact", "--secret-file", &file];
+    let redacted = setup.run(&args, "say correct-horse-battery now\nand go").await;
     assert_eq!(redacted.exit_code, Some(0), "{}", redacted.stderr);
     assert!(redacted.stdout.starts_with("say ") && redacted.stdout.ends_with(" now\nand go"));
     assert!(!redacted.stdout.contains("horse"), "{}", redacted.stdout);
     let lines = "{\"say\": \"correct-horse-battery\"}\n{\"n\": 1}\n";
-    let redacted = setup.run(&[&words[..], &["--ndjson"]].concat(), lines).await;
+    let redacted = setup.run(&[&args[..], &["--ndjson"]].concat(), lines).await;
     let documents: Vec<_> = redacted.stdout.lines().map(parse_json).collect();
     assert_eq!((documents.len(), &documents[1]), (2, &json!({"n": 1})));
     assert!(!redacted.stdout.contains("horse"), "{}", redacted.stdout);

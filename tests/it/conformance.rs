@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{TestResponse, id};
-use crate::harness::{Service, fake_agent, json_rpc_call};
+use crate::harness::client::{TestResponse, task_id};
+use crate::harness::{Service, fake_agent_config, json_rpc_call};
 
 /// The settings that the kit needs, as in `docs/conformance.md`.
 const KIT_SETTINGS: &str = "output = 'events'\na2a.input_modes = ['*/*']\n\
@@ -40,7 +40,7 @@ const REST_METHODS: &[(&str, &str, &[&str])] = &[
 ];
 
 async fn start_service() -> Service {
-    let agent = fake_agent("kit", "tck 1.0", KIT_SETTINGS);
+    let agent = fake_agent_config("kit", "tck 1.0", KIT_SETTINGS);
     Service::start(&format!("{agent}[push]\nallow = ['127.0.0.1']\n")).await
 }
 
@@ -154,7 +154,7 @@ async fn artifacts_of_a_program_are_in_the_task() {
 }
 
 async fn get_task(service: &Service, binding: ClientBinding, task: &Value) -> Value {
-    request_result(service, binding, "GetTask", &json!({"id": id(task)})).await
+    request_result(service, binding, "GetTask", &json!({"id": task_id(task)})).await
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn tasks_end_in_the_state_that_the_program_reports() {
         }
         let first = send_message(&service, binding, "tck-multi-turn").await["task"].take();
         let mut answer = message_for("tck-multi-turn");
-        answer["message"]["taskId"] = json!(id(&first));
+        answer["message"]["taskId"] = json!(task_id(&first));
         let second = request_result(&service, binding, "SendMessage", &answer).await["task"].take();
         assert_eq!(task_state(&second), "TASK_STATE_COMPLETED", "{binding:?} {second}");
         assert_eq!((&second["id"], &second["contextId"]), (&first["id"], &first["contextId"]));
@@ -196,7 +196,7 @@ async fn streams_begin_with_the_task_and_end_with_its_end() {
             let events =
                 stream_events(&service, binding, "SendStreamingMessage", &message_for(prefix))
                     .await;
-            let task = id(&events[0]["task"]);
+            let task = task_id(&events[0]["task"]);
             let context = &events[0]["task"]["contextId"];
             for event in &events {
                 assert_eq!(event.as_object().map(serde_json::Map::len), Some(1), "{events:?}");
@@ -213,8 +213,8 @@ async fn streams_begin_with_the_task_and_end_with_its_end() {
                 "{binding:?} {prefix} {events:?}"
             );
         }
-        let prefix = message_for("tck-stream-artifact-chunked");
-        let events = stream_events(&service, binding, "SendStreamingMessage", &prefix).await;
+        let params = message_for("tck-stream-artifact-chunked");
+        let events = stream_events(&service, binding, "SendStreamingMessage", &params).await;
         let chunks: Vec<_> = events.iter().map(|event| &event["artifactUpdate"]).collect();
         let chunks: Vec<_> = chunks.into_iter().filter(|chunk| !chunk.is_null()).collect();
         let summarize = |chunk: &Value| {
@@ -247,12 +247,12 @@ async fn tasks_are_listed_by_pages_and_canceled() {
         assert_eq!(list["tasks"][0]["artifacts"], Value::Null, "{list}");
 
         let canceled =
-            request_result(&service, binding, "CancelTask", &json!({"id": id(&first)})).await;
+            request_result(&service, binding, "CancelTask", &json!({"id": task_id(&first)})).await;
         assert_eq!(task_state(&canceled), "TASK_STATE_CANCELED", "{binding:?} {canceled}");
-        let query_without_history = json!({"id": id(&first), "historyLength": 0});
-        let query_without_history =
+        let query_without_history = json!({"id": task_id(&first), "historyLength": 0});
+        let task_without_history =
             request_result(&service, binding, "GetTask", &query_without_history).await;
-        assert_eq!(query_without_history["history"], Value::Null, "{query_without_history}");
+        assert_eq!(task_without_history["history"], Value::Null, "{task_without_history}");
     }
 }
 
@@ -260,7 +260,7 @@ async fn tasks_are_listed_by_pages_and_canceled() {
 async fn push_configurations_are_stored_and_deleted() {
     let service = start_service().await;
     for binding in BINDINGS {
-        let task = id(&send_message(&service, binding, "tck-input-required").await["task"]);
+        let task = task_id(&send_message(&service, binding, "tck-input-required").await["task"]);
         let url = "http://127.0.0.1:9/hook";
         let config = json!({"taskId": task, "url": url, "token": "t"});
         let created =
@@ -293,7 +293,7 @@ async fn push_configurations_are_stored_and_deleted() {
 async fn errors_match_the_specification() {
     let service = start_service().await;
     let ended_task =
-        id(&send_message(&service, ClientBinding::JsonRpc, "tck-complete-task").await["task"]);
+        task_id(&send_message(&service, ClientBinding::JsonRpc, "tck-complete-task").await["task"]);
     let no_id = json!({"message": {"role": "ROLE_USER", "parts": [{"text": "hello"}]}});
     let no_parts = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}});
     let (unknown, of_ended) = (json!({"id": "no-such-task"}), json!({"id": ended_task}));

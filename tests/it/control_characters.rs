@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::id;
-use crate::harness::{Setup, fake_agent, message};
+use crate::harness::client::task_id;
+use crate::harness::{Setup, fake_agent_config, message_params};
 
 /// Sets the clipboard and the title, clears the screen, links, moves, reverses and overwrites; in red.
 const HOSTILE_TEXT: &str = "\u{1b}]52;c;cm0gLXJm\u{7}\u{1b}]0;title\u{1b}\\\u{1b}[2J\u{1b}[H\
@@ -17,7 +17,7 @@ fn setup() -> Setup {
     let agents = [
         "[agents.says]\ncommand = 'cat'\n".to_owned(),
         "[agents.fails]\ncommand = 'sh'\nargs = ['-c', 'cat >&2; exit 3']\n".to_owned(),
-        fake_agent("card", "echo", &format!("description = {described}")),
+        fake_agent_config("card", "echo", &format!("description = {described}")),
         "[agents.reports]\ncommand = 'cat'\noutput = 'events'\n".to_owned(),
     ];
     Setup::with_server_settings("", &agents.concat())
@@ -33,8 +33,8 @@ fn is_control(char: char) -> bool {
 #[tokio::test]
 async fn no_command_passes_control_characters_of_an_agent() {
     let service = setup().start().await;
-    let completed = id(&service.send("says", HOSTILE_TEXT).await);
-    let failed = id(&service.send("fails", HOSTILE_TEXT).await);
+    let completed = task_id(&service.send("says", HOSTILE_TEXT).await);
+    let failed = task_id(&service.send("fails", HOSTILE_TEXT).await);
     let question = json!({"type": "input_required", "text": HOSTILE_TEXT}).to_string();
     let failure =
         json!({"type": "failed", "message": HOSTILE_TEXT, "category": "permanent"}).to_string();
@@ -61,13 +61,13 @@ async fn no_command_passes_control_characters_of_an_agent() {
         &["status"],
     ] {
         for options in [&[][..], &["--json"]] {
-            let output = service.command(&[words, options].concat(), "").await;
+            let output = service.run_command(&[words, options].concat(), "").await;
             let text = format!("{}{}", output.stdout, output.stderr);
             let control_char = text.chars().find(|char| is_control(*char));
             assert_eq!(control_char, None, "{words:?} {options:?}: {text:?}");
         }
     }
-    let output = service.command(&["send", "says", HOSTILE_TEXT], "").await.stdout;
+    let output = service.run_command(&["send", "says", HOSTILE_TEXT], "").await.stdout;
     assert!(
         output.contains(r"\x1b]52;c;cm0gLXJm\x07") && output.contains(r"good\rbad\x08"),
         "{output}"
@@ -77,14 +77,15 @@ async fn no_command_passes_control_characters_of_an_agent() {
 #[tokio::test]
 async fn json_output_is_equivalent_and_raw_output_is_complete() {
     let service = setup().start().await;
-    let task = service.command(&["send", "says", "--json", "--no-stream", HOSTILE_TEXT], "").await;
+    let task =
+        service.run_command(&["send", "says", "--json", "--no-stream", HOSTILE_TEXT], "").await;
     let task: Value = serde_json::from_str(&task.stdout).unwrap();
     assert_eq!(task["artifacts"][0]["parts"][0]["text"], HOSTILE_TEXT);
-    let raw_output = service.command(&["send", "says", "--raw", HOSTILE_TEXT], "").await;
+    let raw_output = service.run_command(&["send", "says", "--raw", HOSTILE_TEXT], "").await;
     assert_eq!((raw_output.exit_code, raw_output.stdout.as_str()), (Some(0), HOSTILE_TEXT));
     let lines = "one\r\ntwo\n";
-    assert_eq!(service.command(&["send", "says", lines], "").await.stdout, lines);
-    let export = service.command(&["tasks", "export", "--text", "--agent", "says"], "").await;
+    assert_eq!(service.run_command(&["send", "says", lines], "").await.stdout, lines);
+    let export = service.run_command(&["tasks", "export", "--text", "--agent", "says"], "").await;
     let last: Value = serde_json::from_str(export.stdout.lines().last().unwrap()).unwrap();
     assert!(last.to_string().contains("hidden"), "{last}");
 }
@@ -92,9 +93,11 @@ async fn json_output_is_equivalent_and_raw_output_is_complete() {
 #[tokio::test]
 async fn a_message_of_a_caller_is_escaped_too() {
     let service = setup().start().await;
-    let task = id(&service.rpc("fails", "message/send", &message(HOSTILE_TEXT)).await);
+    let task = task_id(
+        &service.expect_result("fails", "message/send", &message_params(HOSTILE_TEXT)).await,
+    );
     for words in [&["tasks", "show", &task][..], &["tasks", "list"]] {
-        let output = service.command(words, "").await.stdout;
+        let output = service.run_command(words, "").await.stdout;
         assert!(!output.chars().any(is_control), "{words:?}: {output:?}");
         assert!(output.contains(r"\x1b]52;c;"), "{words:?}: {output:?}");
     }

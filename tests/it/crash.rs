@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::harness::client::{completed_with, outcome, state};
+use crate::harness::client::{completed_with, task_outcome, task_state};
 use crate::harness::processes::{is_alive, processes_with_env};
-use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until};
+use crate::harness::{Service, Setup, fake_agent_config, gated_agent_config, poll_until};
 
 #[tokio::test]
 async fn a_kill_keeps_running_work_and_the_order_of_the_queue() {
-    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let mut service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
         ids.push(service.start_task("one", word).await);
@@ -27,7 +27,7 @@ async fn a_kill_keeps_running_work_and_the_order_of_the_queue() {
     for (word, id) in ["ann", "bob", "cid"].iter().zip(&ids) {
         service.setup.open_gate(&format!("go-{word}"));
         assert_eq!(
-            outcome(&service.wait_for_end("one", id).await),
+            task_outcome(&service.wait_for_end("one", id).await),
             completed_with(&format!("{word}\n"))
         );
     }
@@ -42,7 +42,7 @@ async fn a_kill_keeps_running_work_and_the_order_of_the_queue() {
 
 #[tokio::test]
 async fn an_answered_task_is_unchanged_after_a_kill() {
-    let mut service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let mut service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let task_before = service.send("echo", "hello").await;
     service.kill9().await;
     service.restart().await;
@@ -52,7 +52,7 @@ async fn an_answered_task_is_unchanged_after_a_kill() {
 
 #[tokio::test]
 async fn work_of_a_removed_agent_is_interrupted_at_the_start() {
-    let agents = [gated_agent("gone", ""), fake_agent("echo", "echo", "")].concat();
+    let agents = [gated_agent_config("gone", ""), fake_agent_config("echo", "echo", "")].concat();
     let mut service = Service::start(&agents).await;
     let id = service.start_task("gone", "ann").await;
     service.kill9().await;
@@ -70,20 +70,20 @@ async fn work_of_a_removed_agent_is_interrupted_at_the_start() {
 
 #[tokio::test]
 async fn a_second_service_on_the_same_ledger_is_refused() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let config = service.setup.write_config().display().to_string();
     let second_command = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
     let output = service.setup.run(&second_command, "").await;
     assert_eq!((output.exit_code, output.stdout.as_str()), (Some(1), ""));
     assert!(output.stderr.contains("another"), "{}", output.stderr);
     assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
-    assert_eq!(state(&service.send("echo", "still here").await), "completed");
+    assert_eq!(task_state(&service.send("echo", "still here").await), "completed");
 }
 
 #[tokio::test]
 async fn an_occupied_port_is_reported() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
-    let other_setup = Setup::new(&fake_agent("echo", "echo", ""));
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let other_setup = Setup::new(&fake_agent_config("echo", "echo", ""));
     let (config, address) =
         (other_setup.write_config().display().to_string(), service.address.to_string());
     let output = other_setup.run(&["serve", "--config", &config, "--listen", &address], "").await;
@@ -93,7 +93,7 @@ async fn an_occupied_port_is_reported() {
 
 #[tokio::test]
 async fn a_task_whose_queue_timeout_passed_offline_is_rejected() {
-    let agent = gated_agent("one", "access = 'read-write'\nqueue_timeout = 1.5");
+    let agent = gated_agent_config("one", "access = 'read-write'\nqueue_timeout = 1.5");
     let mut service = Service::start(&agent).await;
     service.start_task("one", "ann").await;
     let waiting_id = service.start_task("one", "bob").await;
@@ -104,10 +104,10 @@ async fn a_task_whose_queue_timeout_passed_offline_is_rejected() {
     service.restart().await;
     let task = poll_until("the end", async || {
         let task = service.task("one", &waiting_id).await;
-        (state(&task) == "rejected").then_some(task)
+        (task_state(&task) == "rejected").then_some(task)
     })
     .await;
     // A request whose queue timeout passed while the service was down is rejected
-    assert_eq!(outcome(&task).1, "queue-timeout");
+    assert_eq!(task_outcome(&task).1, "queue-timeout");
     assert!(!service.setup.read("log").contains("bob"));
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tokio::task::{Id, JoinSet, LocalSet};
 
-use crate::harness::fault_injection::{Fault, FaultMode};
+use crate::harness::fault_injection::{FaultMode, InjectedFault};
 use scenario::{ScenarioResult, run_scenario};
 
 /// Scenarios at a time.
@@ -76,7 +76,7 @@ async fn explore(modes: &[FaultMode]) {
 
 async fn explore_locally(modes: &[FaultMode]) {
     for &mode in modes {
-        let baseline = run_scenario(Fault { mode, call_number: u64::MAX }).await;
+        let baseline = run_scenario(InjectedFault { mode, call_number: u64::MAX }).await;
         let (call_count, affected_count) =
             (baseline.tally.counted_calls, baseline.tally.affected_calls);
         assert!(call_count > 0 && affected_count == 0, "{mode:?}: {:?}", baseline.tally);
@@ -90,22 +90,22 @@ async fn explore_locally(modes: &[FaultMode]) {
         }
         println!(
             "{mode:?}: {call_count} points, struck {}: {:?}",
-            results.affected_call_count, results.outcomes
+            results.affected_scenario_count, results.outcomes
         );
-        assert!(results.faults.is_empty(), "it did not hold: {:#?}", results.faults);
-        assert!(results.affected_call_count > 0, "{mode:?}: nothing was struck");
+        assert!(results.failures.is_empty(), "it did not hold: {:#?}", results.failures);
+        assert!(results.affected_scenario_count > 0, "{mode:?}: nothing was struck");
     }
 }
 
 /// What came of the scenarios of one mode.
 #[derive(Default)]
 struct ModeResults {
-    affected_call_count: u64,
+    affected_scenario_count: u64,
     outcomes: BTreeMap<String, u64>,
     /// What did not hold, and where.
-    faults: Vec<(Fault, String)>,
+    failures: Vec<(InjectedFault, String)>,
     scenarios: JoinSet<ScenarioResult>,
-    faults_by_task: HashMap<Id, Fault>,
+    faults_by_task: HashMap<Id, InjectedFault>,
     /// How many points there were not.
     unreached_point_count: usize,
 }
@@ -114,7 +114,7 @@ impl ModeResults {
     async fn explore_all(&mut self, mode: FaultMode) {
         let mut call_number = 1;
         while self.unreached_point_count < PARALLEL_SCENARIOS {
-            self.start_scenario(Fault { mode, call_number }).await;
+            self.start_scenario(InjectedFault { mode, call_number }).await;
             call_number += 1;
         }
         self.finish().await;
@@ -128,12 +128,12 @@ impl ModeResults {
         let stride = call_count.div_ceil(SAMPLE_POINTS).max(1);
         let first_call = seed % stride + 1;
         for call_number in (first_call..=call_count).step_by(usize::try_from(stride).unwrap()) {
-            self.start_scenario(Fault { mode, call_number }).await;
+            self.start_scenario(InjectedFault { mode, call_number }).await;
         }
         self.finish().await;
     }
 
-    async fn start_scenario(&mut self, fault: Fault) {
+    async fn start_scenario(&mut self, fault: InjectedFault) {
         if self.scenarios.len() >= PARALLEL_SCENARIOS {
             self.collect_next().await;
         }
@@ -155,11 +155,11 @@ impl ModeResults {
             Err(error) => {
                 let fault = point(error.id());
                 println!("did not hold: {fault:?}");
-                return self.faults.push((fault, error.to_string()));
+                return self.failures.push((fault, error.to_string()));
             }
         };
         println!("{} of {}: {}", fault.call_number, tally.counted_calls, tally.first_affected_call);
-        self.affected_call_count += u64::from(tally.affected_calls > 0);
+        self.affected_scenario_count += u64::from(tally.affected_calls > 0);
         self.unreached_point_count += usize::from(tally.affected_calls == 0);
         outcomes.into_iter().for_each(|outcome| *self.outcomes.entry(outcome).or_default() += 1);
     }

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::harness::client::{completed_with, id, message_with_id, outcome};
+use crate::harness::client::{completed_with, message_params_with_id, task_id, task_outcome};
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until};
+use crate::harness::{Service, Setup, fake_agent_config, gated_agent_config, poll_until};
 
 /// The head of a log, and of each page in it.
 const WAL_HEADER_BYTES: u64 = 32;
@@ -35,7 +35,8 @@ fn apply_damage(setup: &Setup, name: &str, (description, apply): FileDamage) -> 
 }
 
 fn agents() -> String {
-    [fake_agent("echo", "echo", ""), gated_agent("one", "access = 'read-write'")].concat()
+    [fake_agent_config("echo", "echo", ""), gated_agent_config("one", "access = 'read-write'")]
+        .concat()
 }
 
 /// What a torn log is: its last record is not whole, or something else comes after it.
@@ -69,24 +70,27 @@ async fn a_torn_log_costs_at_most_its_last_record() {
             (service.execution(&running_task).await["state"] == "running").then_some(())
         })
         .await;
-        let last_message = message_with_id("m-last", "bob");
-        let queued_task = id(&service.submit("one", last_message.clone()).await);
+        let last_message = message_params_with_id("m-last", "bob");
+        let queued_task = task_id(&service.submit("one", last_message.clone()).await);
         service.kill9().await;
         apply_damage(&service.setup, "ledger.db-wal", torn);
         service.restart().await;
         for task in tasks {
-            assert_eq!(service.task("echo", &id(&task)).await, task);
+            assert_eq!(service.task("echo", &task_id(&task)).await, task);
         }
-        let resent = id(&service.submit("one", last_message).await);
+        let resent = task_id(&service.submit("one", last_message).await);
         // A torn write-ahead log of the ledger loses at most its last record, and every other
         // execution settles
         assert!(resent == queued_task || !torn.0.starts_with("followed"), "what was whole is lost");
         service.setup.open_gate("go");
         assert_eq!(
-            outcome(&service.wait_for_end("one", &running_task).await),
+            task_outcome(&service.wait_for_end("one", &running_task).await),
             completed_with("ann\n")
         );
-        assert_eq!(outcome(&service.wait_for_end("one", &resent).await), completed_with("bob\n"));
+        assert_eq!(
+            task_outcome(&service.wait_for_end("one", &resent).await),
+            completed_with("bob\n")
+        );
         assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
         let list = service.get("/api/v1/executions").await.json();
         assert_eq!(list["executions"].as_array().unwrap().len(), 5);
@@ -114,7 +118,7 @@ async fn a_lost_log_costs_its_records_and_leaves_no_process() {
         assert!(!processes_with_env(&process_mark).is_empty());
         apply_damage(&service.setup, "ledger.db-wal", damaged);
         service.restart().await;
-        assert_eq!(service.task("echo", &id(&task_before)).await, task_before);
+        assert_eq!(service.task("echo", &task_id(&task_before)).await, task_before);
         let lost = service.expect_refusal("one", "tasks/get", json!({"id": running_id})).await;
         // A missing write-ahead log loses only the records that it alone had, and leaves no
         // process running
@@ -124,7 +128,7 @@ async fn a_lost_log_costs_its_records_and_leaves_no_process() {
         poll_until("the end of what nobody knows", have_processes_ended).await;
         let unfinished = service.get("/api/v1/executions?unfinished=true").await.json();
         assert_eq!(unfinished["executions"], json!([]));
-        assert_eq!(outcome(&service.send("echo", "after").await), completed_with("after"));
+        assert_eq!(task_outcome(&service.send("echo", "after").await), completed_with("after"));
     }
 }
 
@@ -169,7 +173,7 @@ async fn a_damaged_database_is_refused_and_left_unchanged() {
             );
         }
         service.restart().await;
-        assert_eq!(outcome(&service.send("echo", "after").await), completed_with("after"));
+        assert_eq!(task_outcome(&service.send("echo", "after").await), completed_with("after"));
         let list = service.get("/api/v1/executions").await.json();
         assert_eq!(list["executions"].as_array().map(Vec::len), Some(1));
     }
@@ -194,7 +198,7 @@ async fn a_damaged_database_with_a_log_is_repaired_or_refused() {
                 for task in tasks {
                     // The service repairs a damaged database from the write-ahead log beside
                     // it, or refuses it
-                    assert_eq!(service.task("echo", &id(&task)).await, task);
+                    assert_eq!(service.task("echo", &task_id(&task)).await, task);
                 }
             }
             Err((_, output)) => {

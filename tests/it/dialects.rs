@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, id, outcome, state};
-use crate::harness::{Service, json_rpc_call, message, poll_until};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome, task_state};
+use crate::harness::{Service, json_rpc_call, message_params, poll_until};
 use crate::streams::{open_stream, read_until};
 
 /// Who, its output, and the line that is its last word.
-const KINDS: [(&str, &str, &str); 5] = [
+const RECORDED_PROGRAMS: [(&str, &str, &str); 5] = [
     ("claude", "claude-stream-json", "\"type\":\"result\""),
     ("codex", "codex-jsonl", "turn.completed"),
     ("gemini", "gemini-stream-json", "\"type\":\"result\""),
@@ -17,7 +17,7 @@ const KINDS: [(&str, &str, &str); 5] = [
 
 /// An agent that writes what was recorded, as a filter leaves it, and exits with this code.
 fn recorded_agent(id: &str, (agent, case): (&str, &str), (filter, exit): (&str, u8)) -> String {
-    let (_, output, _) = KINDS.iter().find(|(name, ..)| *name == agent).unwrap();
+    let (_, output, _) = RECORDED_PROGRAMS.iter().find(|(name, ..)| *name == agent).unwrap();
     let file = format!("{}/tests/corpus/{agent}/{case}.jsonl", env!("CARGO_MANIFEST_DIR"));
     format!(
         "[agents.{id}]\ncommand = 'sh'\nargs = ['-c', '''{filter} {file}; exit {exit}''']\n\
@@ -25,37 +25,39 @@ fn recorded_agent(id: &str, (agent, case): (&str, &str), (filter, exit): (&str, 
     )
 }
 
-async fn attempts(service: &Service, task: &Value) -> Value {
-    service.execution(&id(task)).await["attempt"].clone()
+async fn attempt_number(service: &Service, task: &Value) -> Value {
+    service.execution(&task_id(task)).await["attempt"].clone()
 }
 
 #[tokio::test]
 async fn each_known_program_succeeds_only_with_its_final_event() {
-    let agents = KINDS.map(|(agent, ..)| {
+    let agents = RECORDED_PROGRAMS.map(|(agent, ..)| {
         let hello = recorded_agent(agent, (agent, "hello"), ("cat", 0));
         let early_id = format!("{agent}-early");
-        let (_, _, final_event) = KINDS.iter().find(|(name, ..)| *name == agent).unwrap();
+        let (_, _, final_event) =
+            RECORDED_PROGRAMS.iter().find(|(name, ..)| *name == agent).unwrap();
         let filter = format!("grep -v '{final_event}'");
         hello + &recorded_agent(&early_id, (agent, "hello"), (&filter, 0))
     });
     let service = Service::start(&agents.concat()).await;
-    for (agent, ..) in KINDS {
+    for (agent, ..) in RECORDED_PROGRAMS {
         let task = service.send(agent, "say hello").await;
-        assert_eq!(outcome(&task), completed_with("ECHO: say hello"), "{agent}");
+        assert_eq!(task_outcome(&task), completed_with("ECHO: say hello"), "{agent}");
         let task = service.send(&format!("{agent}-early"), "say hello").await;
-        assert_eq!(outcome(&task), failed_with("ended-early"), "{agent}");
+        assert_eq!(task_outcome(&task), failed_with("ended-early"), "{agent}");
     }
 }
 
 #[tokio::test]
 async fn refused_credentials_are_not_retried() {
     // The exit code of each says that it may work later: that is not asked any more.
-    let agents = KINDS.map(|(agent, ..)| recorded_agent(agent, (agent, "401"), ("cat", 75)));
+    let agents =
+        RECORDED_PROGRAMS.map(|(agent, ..)| recorded_agent(agent, (agent, "401"), ("cat", 75)));
     let service = Service::start(&agents.concat()).await;
-    for (agent, ..) in KINDS {
+    for (agent, ..) in RECORDED_PROGRAMS {
         let task = service.send(agent, "hello").await;
-        assert_eq!(outcome(&task), failed_with("not-authenticated"), "{agent}");
-        assert_eq!(attempts(&service, &task).await, 1, "{agent}");
+        assert_eq!(task_outcome(&task), failed_with("not-authenticated"), "{agent}");
+        assert_eq!(attempt_number(&service, &task).await, 1, "{agent}");
     }
 }
 
@@ -63,16 +65,16 @@ async fn refused_credentials_are_not_retried() {
 async fn a_long_quota_fails_the_task_with_its_end() {
     let filter = "sed 's/rate limit exceeded/&, try again in 1h 20m/; \
                 s/Too Many Requests/&, try again in 1h 20m/; s/\"retry-after\":\"1\"/\"retry-after\":\"4800\"/'";
-    let agents = KINDS.map(|(agent, ..)| {
+    let agents = RECORDED_PROGRAMS.map(|(agent, ..)| {
         recorded_agent(agent, (agent, "429-retry-after"), (filter, 1)) + "quota.max_wait = '1h'\n"
     });
     let service = Service::start(&agents.concat()).await;
-    for (agent, ..) in KINDS {
+    for (agent, ..) in RECORDED_PROGRAMS {
         let task = service.send(agent, "hello").await;
-        assert_eq!(outcome(&task), failed_with("quota-exceeded"), "{agent}");
+        assert_eq!(task_outcome(&task), failed_with("quota-exceeded"), "{agent}");
         let message = task["status"]["message"]["parts"][0]["text"].as_str().unwrap().to_owned();
         assert!(message.contains("(until 20"), "{agent}: {message}");
-        let record = service.execution(&id(&task)).await;
+        let record = service.execution(&task_id(&task)).await;
         assert_eq!(record["attempt"], 1, "{agent}");
     }
 }
@@ -88,9 +90,9 @@ async fn a_short_rate_limit_is_waited_for() {
     let service = Service::start(&(agent + "sandbox.writable = ['HERE']\n")).await;
     let started = tokio::time::Instant::now();
     let task = service.send("again", "hello").await;
-    assert_eq!(outcome(&task), completed_with("ECHO: say hello"));
+    assert_eq!(task_outcome(&task), completed_with("ECHO: say hello"));
     assert!(started.elapsed() >= std::time::Duration::from_millis(900), "{:?}", started.elapsed());
-    let record = service.execution(&id(&task)).await;
+    let record = service.execution(&task_id(&task)).await;
     assert_eq!(record["attempt"], 2);
     let events = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
     let failure = events.into_iter().find(|event| event["kind"] == "attempt-failed").unwrap();
@@ -106,8 +108,8 @@ async fn denials_are_a_warning_or_a_failure_without_an_answer() {
     let service = Service::start(&agents.concat()).await;
     for agent in ["claude", "gemini", "copilot"] {
         let task = service.send(agent, "do it").await;
-        assert_eq!(state(&task), "completed", "{agent}");
-        let record = service.execution(&id(&task)).await;
+        assert_eq!(task_state(&task), "completed", "{agent}");
+        let record = service.execution(&task_id(&task)).await;
         let events = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
         let warned = events
             .filter(|event| event["kind"] == "warning")
@@ -117,7 +119,7 @@ async fn denials_are_a_warning_or_a_failure_without_an_answer() {
         assert_eq!(warned.len(), 1, "{agent}: {record}");
     }
     let task = service.send("opencode", "do it").await;
-    assert_eq!(outcome(&task), failed_with("denied"));
+    assert_eq!(task_outcome(&task), failed_with("denied"));
 }
 
 #[tokio::test]
@@ -128,7 +130,7 @@ async fn steps_are_streamed_and_not_in_the_answer() {
         &service,
         "claude",
         "0.3",
-        &json_rpc_call("message/stream", &message("make a file")),
+        &json_rpc_call("message/stream", &message_params("make a file")),
     )
     .await;
     let stream_text = read_until(&mut stream, "\"final\":true").await;
@@ -165,9 +167,9 @@ async fn a_stop_of_the_service_decides_the_outcome() {
         poll_until("its trap", async || service.setup.read(name).contains("up").then_some(()))
             .await;
         service.cancel(name, &task).await;
-        assert_eq!(state(&service.wait_for_end(name, &task).await), "canceled", "{name}");
+        assert_eq!(task_state(&service.wait_for_end(name, &task).await), "canceled", "{name}");
         assert_eq!(service.execution(&task).await["exitCode"], 0, "{name}");
     }
     let late_task = service.send("late", "work").await;
-    assert_eq!(outcome(&late_task), failed_with("execution-timeout"));
+    assert_eq!(task_outcome(&late_task), failed_with("execution-timeout"));
 }

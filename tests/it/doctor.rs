@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::harness::mock_model::MockModel;
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake_agent, poll_until};
+use crate::harness::{Service, Setup, fake_agent_config, poll_until};
 
 /// Returns a setup with agents and a free port: another test may use the default one.
 fn setup_with(agents: &str) -> Setup {
@@ -34,7 +34,8 @@ fn severity<'r>(report: &'r Value, subject: &str) -> &'r Value {
 
 #[tokio::test]
 async fn the_doctor_warns_of_a_team_whose_member_accepts_nothing() {
-    let members = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "enabled = false")];
+    let members =
+        [fake_agent_config("one", "echo", ""), fake_agent_config("two", "echo", "enabled = false")];
     let team =
         |id: &str, steps: &str| format!("[agents.{id}]\nkind = 'team'\nteam.steps = {steps}\n");
     let teams = [team("good", "['one']"), team("weak", "['one', 'two']")];
@@ -62,7 +63,7 @@ async fn the_doctor_warns_of_a_model_that_cannot_be_reached() {
 
 #[tokio::test]
 async fn the_doctor_approves_a_sound_machine_without_a_service() {
-    let setup = setup_with(&fake_agent("echo", "echo", ""));
+    let setup = setup_with(&fake_agent_config("echo", "echo", ""));
     let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(0), "{report}");
     for subject in ["kernel", "labels", "server.data_dir", "server.runtime_dir", "server.watch"] {
@@ -90,8 +91,8 @@ fn finding_about<'r>(report: &'r Value, subject: &str) -> &'r Value {
 /// Puts the unit there that starts the service on this configuration, with this path.
 pub(crate) async fn install_unit(setup: &Setup, path: &str) {
     let config = setup.write_config().display().to_string();
-    let words = ["service", "install", "--dry-run", "--config", &config, "--path", path];
-    let unit = setup.run(&words, "").await.stdout;
+    let args = ["service", "install", "--dry-run", "--config", &config, "--path", path];
+    let unit = setup.run(&args, "").await.stdout;
     let folder = setup.test_folder().join("home/.config/systemd/user");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("algonius.service"), unit).unwrap();
@@ -101,7 +102,7 @@ pub(crate) async fn install_unit(setup: &Setup, path: &str) {
 async fn the_doctor_uses_the_path_of_the_installed_service() {
     let setup = setup_with("[agents.tool]\ncommand = 'tool'\n");
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
-    let setup = setup.executable("tool", "#!/bin/sh\nexec cat\n").env("PATH", &path);
+    let setup = setup.with_executable("tool", "#!/bin/sh\nexec cat\n").env("PATH", &path);
     assert_eq!(run_doctor(&setup).await.0, Some(0), "the terminal finds it");
     install_unit(&setup, "/usr/bin:/bin").await;
     let (code, report) = run_doctor(&setup).await;
@@ -146,9 +147,9 @@ async fn the_doctor_reports_versions_of_known_programs() {
          [agents.three]\ncommand = 'HERE/mine'\naccess = 'read-write'\n"
     );
     let setup = setup_with(&agents)
-        .executable("claude", "#!/bin/sh\necho '2.1.0 (Claude Code)'\n")
-        .executable("codex", "#!/bin/sh\nsleep 600 &\nwait\n")
-        .executable("mine", "#!/bin/sh\ntouch \"$0.asked\"\n");
+        .with_executable("claude", "#!/bin/sh\necho '2.1.0 (Claude Code)'\n")
+        .with_executable("codex", "#!/bin/sh\nsleep 600 &\nwait\n")
+        .with_executable("mine", "#!/bin/sh\ntouch \"$0.asked\"\n");
     let doctor = tokio::spawn(async move { (run_doctor(&setup).await, setup) });
     let processes = || processes_with_env(&format!("MARK={mark}"));
     poll_until("the one that tells nothing", async || (processes().len() == 2).then_some(())).await;
@@ -166,7 +167,7 @@ async fn the_doctor_reports_versions_of_known_programs() {
 async fn suggested_fixes_of_the_doctor_work() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("listen = '{}'", listener.local_addr().unwrap());
-    let setup = Setup::with_server_settings(&listen, &fake_agent("echo", "echo", ""));
+    let setup = Setup::with_server_settings(&listen, &fake_agent_config("echo", "echo", ""));
     fs::create_dir(setup.test_folder().join("state/algonius")).unwrap();
     fs::write(setup.token_file(), "x".repeat(64)).unwrap();
     fs::set_permissions(setup.token_file(), fs::Permissions::from_mode(0o644)).unwrap();
@@ -194,7 +195,7 @@ async fn suggested_fixes_of_the_doctor_work() {
 async fn a_silent_program_at_the_address_is_reported() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let agents = fake_agent("echo", "echo", "");
+    let agents = fake_agent_config("echo", "echo", "");
     let setup = Setup::with_server_settings(&format!("listen = '{address}'"), &agents);
     let setup = setup.env("ALGONIUS_TOKEN", &"x".repeat(64));
     let (config, url) = (setup.write_config().display().to_string(), format!("http://{address}"));
@@ -210,9 +211,12 @@ async fn a_silent_program_at_the_address_is_reported() {
 
 #[tokio::test]
 async fn an_address_with_a_running_service_is_good() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
-    let text =
-        format!("[server]\nlisten = '{}'\n{}", service.address, fake_agent("echo", "echo", ""));
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let text = format!(
+        "[server]\nlisten = '{}'\n{}",
+        service.address,
+        fake_agent_config("echo", "echo", "")
+    );
     let setup = Setup::from_config_text(&text);
     let (_, report) = run_doctor(&setup).await;
     assert_eq!(severity(&report, "address"), "good", "{report}");
@@ -228,7 +232,7 @@ async fn the_doctor_exits_with_1_if_the_service_cannot_work() {
 
 #[tokio::test]
 async fn the_doctor_reports_folders_that_others_can_read() {
-    let setup = setup_with(&fake_agent("echo", "echo", ""));
+    let setup = setup_with(&fake_agent_config("echo", "echo", ""));
     let folder = setup.test_folder().join("state/algonius");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
@@ -245,8 +249,8 @@ async fn bubblewrap_counts_only_if_it_works() {
     // A program that another than root can replace does not count, whatever it does.
     for script in ["exit 0", "exit 1"] {
         let expected = "unusable";
-        let setup = setup_with(&fake_agent("echo", "echo", ""));
-        let setup = setup.executable("bwrap", &format!("#!/bin/sh\n{script}\n"));
+        let setup = setup_with(&fake_agent_config("echo", "echo", ""));
+        let setup = setup.with_executable("bwrap", &format!("#!/bin/sh\n{script}\n"));
         let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
         let setup = setup.env("PATH", &path);
         assert_eq!(run_doctor(&setup).await.1["rungs"]["bubblewrap"], expected);
@@ -255,7 +259,7 @@ async fn bubblewrap_counts_only_if_it_works() {
 
 #[tokio::test]
 async fn the_status_shows_host_capabilities_and_the_warden() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let status = service.get("/status").await.json();
     let (_, report) = run_doctor(&service.setup).await;
     let machine = &status["machine"];
@@ -265,6 +269,6 @@ async fn the_status_shows_host_capabilities_and_the_warden() {
     let warden = machine["wardens"][0].as_u64().unwrap();
     let name = fs::read_to_string(format!("/proc/{warden}/comm")).unwrap();
     assert_eq!(name, "algonius-warden\n");
-    let output = service.command(&["status"], "").await.stdout;
+    let output = service.run_command(&["status"], "").await.stdout;
     assert!(output.contains(&format!("held by warden {warden}")), "{output}");
 }

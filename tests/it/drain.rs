@@ -5,8 +5,10 @@ use std::io::ErrorKind;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, outcome, state};
-use crate::harness::{Service, Setup, gated_agent, message, poll_until, within_deadline};
+use crate::harness::client::{completed_with, task_outcome, task_state};
+use crate::harness::{
+    Service, Setup, gated_agent_config, message_params, poll_until, within_deadline,
+};
 
 /// Waits until the agent says that the service is on its way out.
 async fn wait_for_drain(service: &Service) {
@@ -18,19 +20,19 @@ async fn wait_for_drain(service: &Service) {
 
 #[tokio::test]
 async fn sigterm_finishes_running_work_and_keeps_queued_work() {
-    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let mut service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.wait_for_text("log", "start ann\n").await;
     let waiting_id = service.start_task("one", "bob").await;
     service.sigterm();
     wait_for_drain(&service).await;
-    let answer = service.call("one", "message/send", &message("cid")).await;
+    let answer = service.call("one", "message/send", &message_params("cid")).await;
     assert_eq!((answer.status, &answer.json()["error"]["code"]), (503, &json!(-32055)));
     assert_eq!(service.request("GET /health", &[], b"").await.status, 200);
     service.setup.open_gate("go-ann");
     assert_eq!(
-        outcome(&within_deadline("the answer", caller).await.unwrap()),
+        task_outcome(&within_deadline("the answer", caller).await.unwrap()),
         completed_with("ann\n")
     );
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
@@ -39,7 +41,10 @@ async fn sigterm_finishes_running_work_and_keeps_queued_work() {
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
     service.setup.open_gate("go");
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &waiting_id).await), completed_with("bob\n"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("one", &waiting_id).await),
+        completed_with("bob\n")
+    );
     // On SIGTERM and SIGINT, running work may finish, and queued work runs after the next
     // start
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
@@ -47,9 +52,9 @@ async fn sigterm_finishes_running_work_and_keeps_queued_work() {
 
 #[tokio::test]
 async fn a_queued_caller_is_answered_when_the_service_stops() {
-    let server = "drain_timeout = 0.3";
-    let agent = gated_agent("one", "access = 'read-write'\nstop_grace = 0.1");
-    let mut service = Setup::with_server_settings(server, &agent).start().await;
+    let server_settings = "drain_timeout = 0.3";
+    let agent = gated_agent_config("one", "access = 'read-write'\nstop_grace = 0.1");
+    let mut service = Setup::with_server_settings(server_settings, &agent).start().await;
     service.start_task("one", "ann").await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "bob").await });
@@ -59,17 +64,17 @@ async fn a_queued_caller_is_answered_when_the_service_stops() {
     .await;
     service.sigterm();
     let task = within_deadline("the answer", caller).await.unwrap();
-    assert_eq!(state(&task), "submitted");
+    assert_eq!(task_state(&task), "submitted");
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
     service.setup.open_gate("go");
     service.restart().await;
     let task = service.wait_for_end("one", task["id"].as_str().unwrap()).await;
-    assert_eq!(outcome(&task), completed_with("bob\n"));
+    assert_eq!(task_outcome(&task), completed_with("bob\n"));
 }
 
 #[tokio::test]
 async fn sigint_finishes_running_work_too() {
-    let mut service = Service::start(&gated_agent("one", "")).await;
+    let mut service = Service::start(&gated_agent_config("one", "")).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.wait_for_text("log", "start ann\n").await;
@@ -77,7 +82,7 @@ async fn sigint_finishes_running_work_too() {
     wait_for_drain(&service).await;
     service.setup.open_gate("go");
     assert_eq!(
-        outcome(&within_deadline("the answer", caller).await.unwrap()),
+        task_outcome(&within_deadline("the answer", caller).await.unwrap()),
         completed_with("ann\n")
     );
     // On SIGTERM and SIGINT, running work may finish, and queued work runs after the next
@@ -87,16 +92,16 @@ async fn sigint_finishes_running_work_too() {
 
 #[tokio::test]
 async fn work_beyond_the_drain_timeout_is_cancelled() {
-    let server = "drain_timeout = 0.3";
-    let agent = gated_agent("one", "stop_grace = 0.1");
-    let mut service = Setup::with_server_settings(server, &agent).start().await;
+    let server_settings = "drain_timeout = 0.3";
+    let agent = gated_agent_config("one", "stop_grace = 0.1");
+    let mut service = Setup::with_server_settings(server_settings, &agent).start().await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.wait_for_text("log", "start ann\n").await;
     service.sigterm();
     let task = within_deadline("the answer", caller).await.unwrap();
     // Work that runs longer than `drain_timeout` is cancelled
-    assert_eq!(outcome(&task), ("canceled".to_owned(), "execution-cancelled".to_owned()));
+    assert_eq!(task_outcome(&task), ("canceled".to_owned(), "execution-cancelled".to_owned()));
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
     service.restart().await;
     // The next process listens on another port, and so does the address of the page.

@@ -2,97 +2,115 @@
 
 use serde_json::json;
 
-use crate::harness::client::{completed_with, id, outcome};
+use crate::harness::client::{completed_with, task_id, task_outcome};
 use crate::harness::{
-    Service, Setup, fake_agent, gated_agent, message, message_with_id, within_deadline,
+    Service, Setup, fake_agent_config, gated_agent_config, message_params, message_params_with_id,
+    within_deadline,
 };
 
 #[tokio::test]
 async fn a_message_sent_three_times_runs_once() {
-    let service = Service::start(&gated_agent("one", "")).await;
+    let service = Service::start(&gated_agent_config("one", "")).await;
     let client = service.client.clone();
     let first = tokio::spawn(async move {
-        client.rpc("one", "message/send", &message_with_id("m-1", "ann")).await
+        client.expect_result("one", "message/send", &message_params_with_id("m-1", "ann")).await
     });
     service.setup.wait_for_text("log", "start ann\n").await;
-    let second = service.submit("one", message_with_id("m-1", "ann")).await;
+    let second = service.submit("one", message_params_with_id("m-1", "ann")).await;
     service.setup.open_gate("go");
     let first = within_deadline("the first answer", first).await.unwrap();
-    assert_eq!(outcome(&first), completed_with("ann\n"));
-    let third = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
-    assert_eq!((id(&second), id(&third)), (id(&first), id(&first)));
-    assert_eq!(outcome(&third), completed_with("ann\n"));
+    assert_eq!(task_outcome(&first), completed_with("ann\n"));
+    let third =
+        service.expect_result("one", "message/send", &message_params_with_id("m-1", "ann")).await;
+    assert_eq!((task_id(&second), task_id(&third)), (task_id(&first), task_id(&first)));
+    assert_eq!(task_outcome(&third), completed_with("ann\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn a_repeated_message_returns_its_one_task() {
-    let service = Service::start(&gated_agent("one", "")).await;
-    let first = service.submit("one", message_with_id("m-1", "ann")).await;
+    let service = Service::start(&gated_agent_config("one", "")).await;
+    let first = service.submit("one", message_params_with_id("m-1", "ann")).await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let callers: Vec<_> = (0..4)
         .map(|_| {
             let client = service.client.clone();
             let send = async move {
-                client.rpc("one", "message/send", &message_with_id("m-1", "ann")).await
+                client
+                    .expect_result("one", "message/send", &message_params_with_id("m-1", "ann"))
+                    .await
             };
             tokio::spawn(send)
         })
         .collect();
     for _ in 0..3 {
-        let duplicate = service.submit("one", message_with_id("m-1", "ann")).await;
-        assert_eq!(id(&duplicate), id(&first));
-        let refused =
-            service.expect_refusal("one", "message/send", message_with_id("m-1", "bob")).await;
+        let duplicate = service.submit("one", message_params_with_id("m-1", "ann")).await;
+        assert_eq!(task_id(&duplicate), task_id(&first));
+        let refused = service
+            .expect_refusal("one", "message/send", message_params_with_id("m-1", "bob"))
+            .await;
         assert_eq!(refused, (-32602, "message-reused".to_owned()));
     }
     service.setup.open_gate("go");
     for caller in callers {
         let task = within_deadline("an answer", caller).await.unwrap();
-        assert_eq!((id(&task), outcome(&task)), (id(&first), completed_with("ann\n")));
+        assert_eq!(
+            (task_id(&task), task_outcome(&task)),
+            (task_id(&first), completed_with("ann\n"))
+        );
     }
     for _ in 0..3 {
-        let late_task = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
-        assert_eq!((id(&late_task), outcome(&late_task)), (id(&first), completed_with("ann\n")));
+        let late_task = service
+            .expect_result("one", "message/send", &message_params_with_id("m-1", "ann"))
+            .await;
+        assert_eq!(
+            (task_id(&late_task), task_outcome(&late_task)),
+            (task_id(&first), completed_with("ann\n"))
+        );
     }
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn a_repeated_message_is_recognized_after_a_restart() {
-    let mut service = Service::start(&gated_agent("one", "")).await;
+    let mut service = Service::start(&gated_agent_config("one", "")).await;
     service.setup.open_gate("go");
-    let first = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
+    let first =
+        service.expect_result("one", "message/send", &message_params_with_id("m-1", "ann")).await;
     service.sigterm();
     assert!(service.wait_for_exit().await.success());
     service.restart().await;
-    let second = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
-    assert_eq!((id(&second), outcome(&second)), (id(&first), completed_with("ann\n")));
+    let second =
+        service.expect_result("one", "message/send", &message_params_with_id("m-1", "ann")).await;
+    assert_eq!(
+        (task_id(&second), task_outcome(&second)),
+        (task_id(&first), completed_with("ann\n"))
+    );
     // R-10: The same message from the same caller is the same execution, also after a restart
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn an_idempotency_key_is_known_after_a_restart() {
-    let mut service = Service::start(&gated_agent("one", "")).await;
+    let mut service = Service::start(&gated_agent_config("one", "")).await;
     service.setup.open_gate("go");
     let send = async |service: &Service, name: &str, text: &str| {
         let lines = [format!("Idempotency-Key: {name}")];
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        let params = message(text);
+        let params = message_params(text);
         service.call_with_headers("one", &lines, ("message/send", &params)).await.json()
     };
     let first = send(&service, "k-1", "ann").await;
-    assert_eq!(outcome(&first["result"]), completed_with("ann\n"));
+    assert_eq!(task_outcome(&first["result"]), completed_with("ann\n"));
     service.sigterm();
     assert!(service.wait_for_exit().await.success());
     service.restart().await;
     let second = send(&service, "k-1", "ann").await;
-    assert_eq!(id(&second["result"]), id(&first["result"]));
+    assert_eq!(task_id(&second["result"]), task_id(&first["result"]));
     let refused = send(&service, "k-1", "bob").await;
     assert_eq!(refused["error"]["data"][0]["metadata"]["code"], "message-reused");
     let other_task = send(&service, "k-2", "ann").await;
-    assert_ne!(id(&other_task["result"]), id(&first["result"]));
+    assert_ne!(task_id(&other_task["result"]), task_id(&first["result"]));
     let without_key = send(&service, "", "ann").await;
     assert_eq!(without_key["error"]["data"][0]["metadata"]["code"], "invalid-params");
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n".repeat(2));
@@ -101,12 +119,12 @@ async fn an_idempotency_key_is_known_after_a_restart() {
 #[tokio::test]
 async fn an_equal_message_id_with_another_text_is_refused() {
     let allowed = "params.a = '0'\noverrides.params = ['a']";
-    let service = Service::start(&fake_agent("echo", "echo", allowed)).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", allowed)).await;
     let send = async |params| service.expect_refusal("echo", "message/send", params).await;
-    service.rpc("echo", "message/send", &message_with_id("m-1", "ann")).await;
+    service.expect_result("echo", "message/send", &message_params_with_id("m-1", "ann")).await;
     let reused = (-32602, "message-reused".to_owned());
-    assert_eq!(send(message_with_id("m-1", "bob")).await, reused);
-    let mut other_message = message_with_id("m-1", "ann");
+    assert_eq!(send(message_params_with_id("m-1", "bob")).await, reused);
+    let mut other_message = message_params_with_id("m-1", "ann");
     other_message["message"]["metadata"] =
         json!({"https://algonius.dev/a2a/ext/parameters/v1": {"a": 1}});
     assert_eq!(send(other_message).await, reused);
@@ -115,14 +133,17 @@ async fn an_equal_message_id_with_another_text_is_refused() {
 #[tokio::test]
 async fn equal_message_ids_of_other_callers_or_agents_are_distinct() {
     let token = "t".repeat(40);
-    let agents = [fake_agent("echo", "echo", ""), fake_agent("copy", "echo", "")].concat();
+    let agents =
+        [fake_agent_config("echo", "echo", ""), fake_agent_config("copy", "echo", "")].concat();
     let text = format!("{agents}[tokens.ann]\ntoken_env = 'ANN'\n");
     let service = Setup::new(&text).env("ANN", &token).start().await;
-    let params = message_with_id("m-1", "ann");
+    let params = message_params_with_id("m-1", "ann");
     let mut ids = vec![
-        id(&service.rpc("echo", "message/send", &params).await),
-        id(&service.rpc("copy", "message/send", &params).await),
-        id(&service.with_token(&token).rpc("echo", "message/send", &params).await),
+        task_id(&service.expect_result("echo", "message/send", &params).await),
+        task_id(&service.expect_result("copy", "message/send", &params).await),
+        task_id(
+            &service.client_with_token(&token).expect_result("echo", "message/send", &params).await,
+        ),
     ];
     ids.sort();
     ids.dedup();
@@ -135,13 +156,13 @@ async fn a_caller_without_read_access_learns_of_no_duplicate() {
     let token = "t".repeat(40);
     let text = format!(
         "{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['run']\n",
-        fake_agent("echo", "echo", "")
+        fake_agent_config("echo", "echo", "")
     );
     let service = Setup::new(&text).env("ANN", &token).start().await;
-    let ann = service.with_token(&token);
+    let ann = service.client_with_token(&token);
     for _ in 0..4 {
         let refused =
-            ann.expect_refusal("echo", "message/send", message_with_id("m-1", "ann")).await;
+            ann.expect_refusal("echo", "message/send", message_params_with_id("m-1", "ann")).await;
         assert_eq!(refused, (-32001, "execution-unknown".to_owned()));
         service.post("/api/v1/agents/echo/wait?seconds=20", "").await; // Until it has ended.
     }
@@ -150,32 +171,35 @@ async fn a_caller_without_read_access_learns_of_no_duplicate() {
 #[tokio::test]
 async fn equal_content_within_the_window_runs_once_if_configured() {
     let settings = "dedup = 'content'\ndedup_window = '5m'\nmax_concurrent = 3";
-    let service = Service::start(&gated_agent("one", settings)).await;
+    let service = Service::start(&gated_agent_config("one", settings)).await;
     let first = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let second = service.start_task("one", "ann").await;
     let send_in_context = async |context: &str| {
-        let mut params = message("ann");
+        let mut params = message_params("ann");
         params["message"]["contextId"] = json!(context);
-        id(&service.submit("one", params).await)
+        task_id(&service.submit("one", params).await)
     };
     let third = send_in_context("c-1").await;
     service.setup.wait_for_text("log", "start ann\nstart ann\n").await;
     assert_eq!(service.agent_status("one").await["queued"][0]["id"], second);
     service.setup.open_gate("go");
     for task in [&first, &second, &third] {
-        assert_eq!(outcome(&service.wait_for_end("one", task).await), completed_with("ann\n"));
+        assert_eq!(task_outcome(&service.wait_for_end("one", task).await), completed_with("ann\n"));
     }
     // What has completed serves too; a name of its own keeps a request apart.
     let late_task = service.send("one", "ann").await;
-    assert_eq!((outcome(&late_task), id(&late_task) == first), (completed_with("ann\n"), false));
-    let detail = service.execution(&id(&late_task)).await;
+    assert_eq!(
+        (task_outcome(&late_task), task_id(&late_task) == first),
+        (completed_with("ann\n"), false)
+    );
+    let detail = service.execution(&task_id(&late_task)).await;
     assert!(detail["events"].to_string().contains(&first), "{detail}");
     assert_eq!(service.setup.read("log").matches("start").count(), 2);
-    let params = message("ann");
+    let params = message_params("ann");
     let with_key =
         service.call_with_headers("one", &["Idempotency-Key: k"], ("message/send", &params)).await;
-    assert_eq!(outcome(&with_key.json()["result"]), completed_with("ann\n"));
+    assert_eq!(task_outcome(&with_key.json()["result"]), completed_with("ann\n"));
     assert_eq!(service.setup.read("log").matches("start").count(), 3);
 }
 
@@ -194,10 +218,10 @@ dedup = "content"
 "#;
     let service = Service::start(agent).await;
     let first = service.send("asking", "deploy").await;
-    let mut answer = message("staging");
-    answer["message"]["taskId"] = json!(id(&first));
-    let continued = service.rpc("asking", "message/send", &answer).await;
-    assert_eq!(outcome(&continued), completed_with("to staging"));
+    let mut answer = message_params("staging");
+    answer["message"]["taskId"] = json!(task_id(&first));
+    let continued = service.expect_result("asking", "message/send", &answer).await;
+    assert_eq!(task_outcome(&continued), completed_with("to staging"));
     let second = service.send("asking", "deploy").await;
     assert_eq!(second["status"]["state"], "input-required");
 }

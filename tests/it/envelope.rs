@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{TestResponse, completed_with, outcome};
-use crate::harness::{Service, Setup, fake_agent};
+use crate::harness::client::{TestResponse, completed_with, task_outcome};
+use crate::harness::{Service, Setup, fake_agent_config};
 
 const SEND_PATH: &str = "/agents/echo/v1/message:send";
 
@@ -54,11 +54,11 @@ async fn an_envelope_request_is_executed_and_answered() {
         assert_eq!(document[member], value, "{member}");
     }
     let task = &document["payload"]["result"];
-    assert_eq!(outcome(task), completed_with("ann says hello"));
+    assert_eq!(task_outcome(task), completed_with("ann says hello"));
     assert_eq!(task["contextId"], "c-1");
     // It is a task like any other, and the same envelope is the same task.
     let id = task["id"].as_str().unwrap();
-    assert_eq!(outcome(&service.task("echo", id).await), completed_with("ann says hello"));
+    assert_eq!(task_outcome(&service.task("echo", id).await), completed_with("ann says hello"));
     let (_, repeated_document) =
         send_envelope(&service, &envelope(&json!({"method": "execute-agent", "params": params})))
             .await;
@@ -67,7 +67,7 @@ async fn an_envelope_request_is_executed_and_answered() {
 
 #[tokio::test]
 async fn an_envelope_reports_the_agent_and_its_capabilities() {
-    let service = Service::start(&fake_agent("echo", "echo", "name = 'Echo'")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "name = 'Echo'")).await;
     let (_, status) = send_envelope(&service, &envelope(&json!({"method": "status"}))).await;
     assert_eq!(status["payload"]["result"]["id"], "echo");
     let (_, card) =
@@ -80,7 +80,7 @@ async fn an_envelope_reports_the_agent_and_its_capabilities() {
 async fn envelope_errors_are_returned_in_an_envelope() {
     let text = format!(
         "{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['read']\n",
-        fake_agent("echo", "echo", "")
+        fake_agent_config("echo", "echo", "")
     );
     let token = "t".repeat(40);
     let service = Setup::new(&text).env("ANN", &token).start().await;
@@ -107,10 +107,13 @@ async fn envelope_errors_are_returned_in_an_envelope() {
         );
         assert_eq!((&document["protocol"], &document["type"]), (&json!("a2a"), &json!("error")));
     }
-    let answer = service.with_token(&token).post(SEND_PATH, &envelope(&execute).to_string()).await;
+    let answer =
+        service.client_with_token(&token).post(SEND_PATH, &envelope(&execute).to_string()).await;
     let code = answer.json()["payload"]["error"]["data"]["code"].clone();
     assert_eq!((answer.status, code), (403, json!("forbidden")));
-    let unauthenticated =
-        service.with_token(&"x".repeat(40)).post(SEND_PATH, &envelope(&execute).to_string()).await;
+    let unauthenticated = service
+        .client_with_token(&"x".repeat(40))
+        .post(SEND_PATH, &envelope(&execute).to_string())
+        .await;
     assert_eq!(unauthenticated.status, 401);
 }

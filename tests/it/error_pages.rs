@@ -2,7 +2,7 @@
 
 use algonius_actors::model::code::Code;
 
-use crate::harness::{Service, Setup, fake_agent};
+use crate::harness::{Service, Setup, fake_agent_config};
 
 const BROWSER_HEADER: &str = "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n";
 
@@ -18,7 +18,7 @@ async fn fetch_page(service: &Service, address: &str, accept: &str) -> String {
 
 #[tokio::test]
 async fn the_page_of_an_error_can_be_opened() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     for (path, code) in
         [("/api/v1/agents/nobody", "agent-unknown"), ("/api/v1/nothing", "path-unknown")]
     {
@@ -52,7 +52,7 @@ async fn the_page_of_an_error_can_be_opened() {
 
 #[tokio::test]
 async fn a_reload_changes_the_url_of_the_error_pages() {
-    let agents = fake_agent("echo", "echo", "");
+    let agents = fake_agent_config("echo", "echo", "");
     let mut service =
         Setup::with_server_settings("public_url = 'https://one.example/base'", &agents)
             .start()
@@ -74,14 +74,14 @@ async fn a_reload_changes_the_url_of_the_error_pages() {
 
 #[tokio::test]
 async fn the_command_line_explains_every_code() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     for code in [Code::QueueFull, Code::Internal] {
-        let output = service.command(&["explain", code.as_str()], "").await;
+        let output = service.run_command(&["explain", code.as_str()], "").await;
         assert_eq!((output.stdout.as_str(), output.exit_code), (code.page(), Some(0)));
     }
-    let list = service.command(&["explain"], "").await.stdout;
+    let list = service.run_command(&["explain"], "").await.stdout;
     assert!(Code::ALL.iter().all(|code| list.contains(code.as_str())), "{list}");
-    let unknown = service.command(&["explain", "queue-ful"], "").await;
+    let unknown = service.run_command(&["explain", "queue-ful"], "").await;
     assert!(
         unknown.exit_code == Some(4) && unknown.stderr.contains("did you mean `queue-full`?"),
         "{}",

@@ -5,14 +5,14 @@ mod error_request;
 mod grpc;
 mod snapshot;
 
-mod protocol;
+mod malformed_requests;
 mod refusals;
 mod tasks;
 
 use algonius_actors::model::code::Code;
 
 use error_request::{ErrorRequest, RequestKind};
-use snapshot::{CANARY, assert_snapshot, code_of, scenarios};
+use snapshot::{CANARY, assert_snapshot, snapshot_code, snapshot_names};
 
 /// Codes that no scenario here can bring about from outside, and what shows them instead.
 const EXEMPT_CODES: &[(Code, &str)] = &[
@@ -60,7 +60,7 @@ const EXEMPT_CODES: &[(Code, &str)] = &[
 
 #[test]
 fn every_error_code_has_a_scenario_or_an_exemption() {
-    let covered: Vec<_> = scenarios().iter().filter_map(|name| code_of(name)).collect();
+    let covered: Vec<_> = snapshot_names().iter().filter_map(|name| snapshot_code(name)).collect();
     let is_exempt = |code: &Code| EXEMPT_CODES.iter().any(|(exempt, _)| exempt == code);
     let uncovered_codes: Vec<_> =
         Code::ALL.iter().filter(|code| !covered.contains(code) && !is_exempt(code)).collect();

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, id, outcome};
-use crate::harness::{Service, ServiceClient, json_rpc_call, message};
+use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message_params};
 use crate::streams::{open_stream, read_until};
 
 /// Writes an event, a line of words and, once the gate is open, an event that is cut and one more.
@@ -47,7 +47,7 @@ async fn task_over_rest(client: &ServiceClient, id: &str, version: &str) -> Valu
 #[tokio::test]
 async fn a_malformed_event_line_is_reported_at_once() {
     let service = Service::start(EVENT_WRITER_AGENT).await;
-    let body = json_rpc_call("message/stream", &message("hello"));
+    let body = json_rpc_call("message/stream", &message_params("hello"));
     let mut stream = open_stream(&service, "teller", "0.3", &body).await;
     // The program has not ended: it waits for the gate.
     let events_before = read_until(&mut stream, "malformedLine").await;
@@ -71,10 +71,10 @@ async fn a_malformed_event_line_is_reported_at_once() {
     );
 
     let list = service.get("/api/v1/executions").await.json();
-    let execution = id(&list["executions"][0]);
+    let execution = task_id(&list["executions"][0]);
     let task = service.task("teller", &execution).await;
     assert_eq!(
-        outcome(&task),
+        task_outcome(&task),
         completed_with("one\ntwo\n"),
         "what is no event is not in the answer"
     );
@@ -94,11 +94,11 @@ async fn a_malformed_event_line_is_reported_at_once() {
 async fn few_of_many_malformed_event_lines_are_reported() {
     let service = Service::start(EVENT_WRITER_AGENT).await;
     let task = service.send("noisy", "hello").await;
-    assert_eq!(outcome(&task), completed_with("fine"));
+    assert_eq!(task_outcome(&task), completed_with("fine"));
     let warnings = task["metadata"]["warnings"].as_array().unwrap();
     assert!(warnings[0].as_str().unwrap().starts_with("5000 lines "), "{warnings:?}");
-    assert_eq!(events_of_kind(&service, &id(&task), "malformed-line").await.len(), 20);
-    let output = service.command(&["send", "noisy", "hello"], "").await;
+    assert_eq!(events_of_kind(&service, &task_id(&task), "malformed-line").await.len(), 20);
+    let output = service.run_command(&["send", "noisy", "hello"], "").await;
     assert_eq!(output.stdout, "fine");
     assert!(output.stderr.contains("warning: 5000 lines "), "{output:?}");
 }

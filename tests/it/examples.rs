@@ -11,7 +11,7 @@ use std::process::Output;
 
 use serde_json::json;
 
-use crate::harness::mock_model::{MockModel, calls, final_answer};
+use crate::harness::mock_model::{MockModel, final_answer_turn, turn_with_calls};
 use crate::harness::{Service, Setup, within_deadline};
 use crate::terminal::Terminal;
 
@@ -37,7 +37,7 @@ struct Example {
     text: String,
 }
 
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -68,8 +68,11 @@ struct ExampleService {
 impl ExampleService {
     async fn start(examples: &[Example]) -> Self {
         let model = MockModel::start(&[]);
-        model.direct(&[calls(&[("now", json!({}))]), final_answer("Saturday")]).await;
-        let mut config = fs::read_to_string(root().join("config/supervisor.toml")).unwrap();
+        model
+            .set_script(&[turn_with_calls(&[("now", json!({}))]), final_answer_turn("Saturday")])
+            .await;
+        let mut config =
+            fs::read_to_string(repository_root().join("config/supervisor.toml")).unwrap();
         let parts = examples.iter().filter(|example| example.mark == CONFIG_MARK);
         parts.for_each(|part| config.push_str(&part.text));
         let config = config
@@ -77,7 +80,7 @@ impl ExampleService {
             .replace(EXAMPLE_PROVIDER, &model.base_url());
         let fake_agent = algonius_fakes::fake_agent_path(&std::env::current_exe().unwrap());
         let agent = INTERACTIVE_AGENT.replace("AGENT", fake_agent.to_str().unwrap());
-        let setup = Setup::from_config_text(&config).executable("gemini", &agent);
+        let setup = Setup::from_config_text(&config).with_executable("gemini", &agent);
         fs::create_dir(setup.test_folder().join("shop")).unwrap();
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", setup.test_folder().display());
         let service = setup.env("PATH", &path).start().await;
@@ -130,7 +133,7 @@ impl ExampleService {
 }
 
 async fn run_examples(page: &str, marks: &[&str]) {
-    let text = fs::read_to_string(root().join(page)).unwrap();
+    let text = fs::read_to_string(repository_root().join(page)).unwrap();
     let examples = examples(page, &text);
     for mark in marks {
         assert!(examples.iter().any(|example| example.mark.starts_with(mark)), "{page}: {mark}");

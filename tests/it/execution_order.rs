@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::harness::client::{completed_with, outcome};
-use crate::harness::{Service, gated_agent, message, poll_until, within_deadline};
+use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::{Service, gated_agent_config, message_params, poll_until, within_deadline};
 
 const READ_WRITE_ACCESS: &str = "access = 'read-write'";
 
 #[tokio::test]
 async fn a_read_write_agent_runs_one_task_at_a_time_in_order() {
-    let service = Service::start(&gated_agent("one", READ_WRITE_ACCESS)).await;
+    let service = Service::start(&gated_agent_config("one", READ_WRITE_ACCESS)).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid", "dan"] {
         ids.push((word, service.start_task("one", word).await));
@@ -18,7 +18,7 @@ async fn a_read_write_agent_runs_one_task_at_a_time_in_order() {
     service.setup.open_gate("go");
     for (word, id) in &ids {
         let answer = format!("{word}\n");
-        assert_eq!(outcome(&service.wait_for_end("one", id).await), completed_with(&answer));
+        assert_eq!(task_outcome(&service.wait_for_end("one", id).await), completed_with(&answer));
     }
     let log = ids.iter().map(|(word, _)| format!("start {word}\nend {word}\n"));
     // A read-write agent runs one execution at a time, in the order of arrival
@@ -27,7 +27,7 @@ async fn a_read_write_agent_runs_one_task_at_a_time_in_order() {
 
 #[tokio::test]
 async fn a_read_only_agent_runs_up_to_its_limit_in_parallel() {
-    let service = Service::start(&gated_agent("many", "max_concurrent = 2")).await;
+    let service = Service::start(&gated_agent_config("many", "max_concurrent = 2")).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
         ids.push(service.start_task("many", word).await);
@@ -54,24 +54,28 @@ async fn a_read_only_agent_runs_up_to_its_limit_in_parallel() {
 
 #[tokio::test]
 async fn agents_are_read_only_with_ten_slots_by_default() {
-    let service = Service::start(&gated_agent("many", "queue_depth = 1")).await;
+    let service = Service::start(&gated_agent_config("many", "queue_depth = 1")).await;
     for word in 0..11 {
         service.start_task("many", &format!("w{word}")).await;
     }
     let agent = service.agent_status("many").await;
     let count = |name: &str| agent[name].as_array().map(Vec::len);
     assert_eq!((count("running"), count("queued")), (Some(10), Some(1)));
-    let refused = service.expect_refusal("many", "message/send", message("one too many")).await;
+    let refused =
+        service.expect_refusal("many", "message/send", message_params("one too many")).await;
     assert_eq!(refused, (-32050, "queue-full".to_owned()));
 }
 
 #[tokio::test]
 async fn a_full_queue_answers_503_with_retry_after() {
-    let service =
-        Service::start(&gated_agent("one", &format!("{READ_WRITE_ACCESS}\nqueue_depth = 1"))).await;
+    let service = Service::start(&gated_agent_config(
+        "one",
+        &format!("{READ_WRITE_ACCESS}\nqueue_depth = 1"),
+    ))
+    .await;
     service.start_task("one", "ann").await;
     service.start_task("one", "bob").await;
-    let answer = service.call("one", "message/send", &message("cid")).await;
+    let answer = service.call("one", "message/send", &message_params("cid")).await;
     assert_eq!(answer.status, 503);
     assert!(answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()));
     let document = answer.json();
@@ -83,38 +87,41 @@ async fn a_full_queue_answers_503_with_retry_after() {
 
 #[tokio::test]
 async fn the_default_queue_depth_is_ten() {
-    let service = Service::start(&gated_agent("one", READ_WRITE_ACCESS)).await;
+    let service = Service::start(&gated_agent_config("one", READ_WRITE_ACCESS)).await;
     for word in 0..11 {
         service.start_task("one", &format!("w{word}")).await;
     }
-    let refused = service.expect_refusal("one", "message/send", message("the twelfth")).await;
+    let refused =
+        service.expect_refusal("one", "message/send", message_params("the twelfth")).await;
     assert_eq!(refused, (-32050, "queue-full".to_owned()));
 }
 
 #[tokio::test]
 async fn a_queue_timeout_answers_503_or_rejects_the_task() {
-    let service =
-        Service::start(&gated_agent("one", &format!("{READ_WRITE_ACCESS}\nqueue_timeout = 0.3")))
-            .await;
+    let service = Service::start(&gated_agent_config(
+        "one",
+        &format!("{READ_WRITE_ACCESS}\nqueue_timeout = 0.3"),
+    ))
+    .await;
     service.start_task("one", "ann").await;
     let second = service.start_task("one", "bob").await;
-    let response = service.call("one", "message/send", &message("cid")).await;
+    let response = service.call("one", "message/send", &message_params("cid")).await;
     assert_eq!((response.status, &response.json()["error"]["code"]), (503, &json!(-32051)));
     assert!(response.header("retry-after").is_some());
     let rejected = ("rejected".to_owned(), "queue-timeout".to_owned());
-    assert_eq!(outcome(&service.wait_for_end("one", &second).await), rejected);
+    assert_eq!(task_outcome(&service.wait_for_end("one", &second).await), rejected);
     service.setup.open_gate("go");
     poll_until("a free slot", async || {
         (service.agent_status("one").await["running"] == json!([])).then_some(())
     })
     .await;
-    assert_eq!(outcome(&service.send("one", "dan").await), completed_with("dan\n"));
+    assert_eq!(task_outcome(&service.send("one", "dan").await), completed_with("dan\n"));
     assert!(!service.setup.read("log").contains("bob"));
 }
 
 #[tokio::test]
 async fn a_disconnected_caller_does_not_end_its_task() {
-    let service = Service::start(&gated_agent("one", READ_WRITE_ACCESS)).await;
+    let service = Service::start(&gated_agent_config("one", READ_WRITE_ACCESS)).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.wait_for_text("log", "start ann\n").await;
@@ -124,5 +131,5 @@ async fn a_disconnected_caller_does_not_end_its_task() {
     service.setup.wait_for_text("log", "start ann\nend ann\n").await;
     let list = service.get("/api/v1/executions").await.json();
     let id = list["executions"][0]["id"].as_str().unwrap();
-    assert_eq!(outcome(&service.wait_for_end("one", id).await), completed_with("ann\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", id).await), completed_with("ann\n"));
 }

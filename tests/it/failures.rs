@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, failed_with, id, outcome, state};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome, task_state};
 use crate::harness::disk::SmallDisk;
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake_agent, message, poll_until};
+use crate::harness::{Service, Setup, fake_agent_config, message_params, poll_until};
 
 #[tokio::test]
 async fn a_permanent_exit_code_fails_the_task_at_once() {
-    let service = Service::start(&fake_agent("exit", "exit 7 sorry", "")).await;
+    let service = Service::start(&fake_agent_config("exit", "exit 7 sorry", "")).await;
     let task = service.send("exit", "try").await;
-    assert_eq!(outcome(&task), failed_with("agent-exit"));
+    assert_eq!(task_outcome(&task), failed_with("agent-exit"));
     let message = &task["status"]["message"];
     assert_eq!(message["parts"][0]["text"], "exited with code 7");
     assert_eq!(
@@ -32,11 +32,11 @@ async fn a_program_removed_after_the_start_fails_without_a_retry() {
     let agent = "[agents.tool]\nsandbox.writable = ['HERE']\ncommand = 'HERE/tool'\n\
         max_concurrent = 1\nqueue_timeout = 2\nretry.base = 0.01\n";
     let script = "#!/bin/sh\nread word\nsleep 0.5\nrm \"$0\"\n";
-    let service = Setup::new(agent).executable("tool", script).start().await;
+    let service = Setup::new(agent).with_executable("tool", script).start().await;
     let (_, second) =
         (service.start_task("tool", "one").await, service.start_task("tool", "two").await);
     let task = service.wait_for_end("tool", &second).await;
-    assert_eq!(outcome(&task), failed_with("agent-unavailable"));
+    assert_eq!(task_outcome(&task), failed_with("agent-unavailable"));
     assert_eq!(task["status"]["message"]["metadata"]["category"], "system");
     let record = service.execution(&second).await;
     assert_eq!((&record["attempt"], record.get("exitCode")), (&1.into(), None));
@@ -51,14 +51,14 @@ fn failed_attempt_codes(record: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_transient_failure_is_retried_until_it_passes() {
-    let service = Service::start(&fake_agent(
+    let service = Service::start(&fake_agent_config(
         "flaky",
         "flaky HERE/runs 2 75",
         "sandbox.writable = ['HERE']\nretry.base = 0.01",
     ))
     .await;
     let task = service.send("flaky", "").await;
-    assert_eq!(outcome(&task), completed_with("run 3"));
+    assert_eq!(task_outcome(&task), completed_with("run 3"));
     let record = service.execution(task["id"].as_str().unwrap()).await;
     assert_eq!((&record["attempt"], &record["exitCode"]), (&3.into(), &0.into()));
     assert_eq!(failed_attempt_codes(&record), ["agent-transient", "agent-transient"]);
@@ -67,42 +67,49 @@ async fn a_transient_failure_is_retried_until_it_passes() {
 
 #[tokio::test]
 async fn a_persistent_transient_failure_has_four_attempts() {
-    let agent = fake_agent(
+    let agent = fake_agent_config(
         "flaky",
         "flaky HERE/runs 9 75",
         "sandbox.writable = ['HERE']\nretry.base = 0.01",
     );
     let service = Service::start(&agent).await;
     let task = service.send("flaky", "").await;
-    assert_eq!(outcome(&task), failed_with("agent-transient"));
+    assert_eq!(task_outcome(&task), failed_with("agent-transient"));
     assert_eq!(task["status"]["message"]["metadata"]["category"], "transient");
     assert_eq!(service.setup.read("runs"), "run\n".repeat(4));
 }
 
 #[tokio::test]
 async fn a_task_between_attempts_is_working_and_can_be_cancelled() {
-    let agent =
-        fake_agent("flaky", "flaky HERE/runs 9 75", "sandbox.writable = ['HERE']\nretry.base = 60");
+    let agent = fake_agent_config(
+        "flaky",
+        "flaky HERE/runs 9 75",
+        "sandbox.writable = ['HERE']\nretry.base = 60",
+    );
     let service = Service::start(&agent).await;
     let id = service.start_task("flaky", "").await;
     poll_until("the pause", async || {
         (service.execution(&id).await["phase"] == "failed").then_some(())
     })
     .await;
-    assert_eq!(state(&service.task("flaky", &id).await), "working");
-    assert_eq!(outcome(&service.cancel("flaky", &id).await).0, "canceled");
+    assert_eq!(task_state(&service.task("flaky", &id).await), "working");
+    assert_eq!(task_outcome(&service.cancel("flaky", &id).await).0, "canceled");
     assert_eq!(service.setup.read("runs"), "run\n");
 }
 
 #[tokio::test]
 async fn success_criteria_come_from_the_configuration() {
     let agents = [
-        fake_agent("empty", "sleep 0", "success.require_output = true"),
-        fake_agent("words", "sleep 0 ERROR:lost", "success.fail_regex = '^ERROR'"),
-        fake_agent("seven", "exit 7", "success.exit_codes = [7]"),
-        fake_agent("field", "sleep 0 {\"a\":{\"b\":\"c\"}}", "success.json_pointer = '/a/b'"),
-        fake_agent("absent", "sleep 0 {}", "success.json_pointer = '/a/b'"),
-        fake_agent("told", "events text failed:agent:no-luck", "output = 'events'"),
+        fake_agent_config("empty", "sleep 0", "success.require_output = true"),
+        fake_agent_config("words", "sleep 0 ERROR:lost", "success.fail_regex = '^ERROR'"),
+        fake_agent_config("seven", "exit 7", "success.exit_codes = [7]"),
+        fake_agent_config(
+            "field",
+            "sleep 0 {\"a\":{\"b\":\"c\"}}",
+            "success.json_pointer = '/a/b'",
+        ),
+        fake_agent_config("absent", "sleep 0 {}", "success.json_pointer = '/a/b'"),
+        fake_agent_config("told", "events text failed:agent:no-luck", "output = 'events'"),
     ];
     let service = Service::start(&agents.concat()).await;
     for (agent, expected) in [
@@ -113,16 +120,17 @@ async fn success_criteria_come_from_the_configuration() {
         ("absent", failed_with("answer-missing")),
         ("told", failed_with("agent-reported")),
     ] {
-        assert_eq!(outcome(&service.send(agent, "").await), expected, "{agent}");
+        assert_eq!(task_outcome(&service.send(agent, "").await), expected, "{agent}");
     }
 }
 
 #[tokio::test]
 async fn a_disabled_agent_is_listed_and_refuses_work() {
     let agents =
-        [fake_agent("off", "echo", "enabled = false"), fake_agent("on", "echo", "")].concat();
+        [fake_agent_config("off", "echo", "enabled = false"), fake_agent_config("on", "echo", "")]
+            .concat();
     let service = Service::start(&agents).await;
-    let refused = service.expect_refusal("off", "message/send", message("x")).await;
+    let refused = service.expect_refusal("off", "message/send", message_params("x")).await;
     assert_eq!(refused, (-32052, "agent-disabled".to_owned()));
     let list = service.get("/api/v1/agents").await.json();
     assert_eq!(
@@ -133,9 +141,13 @@ async fn a_disabled_agent_is_listed_and_refuses_work() {
 
 #[tokio::test]
 async fn input_over_the_limit_of_an_agent_is_refused() {
-    let service = Service::start(&fake_agent("echo", "echo", "max_input_bytes = 10")).await;
-    assert_eq!(outcome(&service.send("echo", "0123456789").await), completed_with("0123456789"));
-    let refused = service.expect_refusal("echo", "message/send", message("0123456789a")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "max_input_bytes = 10")).await;
+    assert_eq!(
+        task_outcome(&service.send("echo", "0123456789").await),
+        completed_with("0123456789")
+    );
+    let refused =
+        service.expect_refusal("echo", "message/send", message_params("0123456789a")).await;
     assert_eq!(refused, (-32602, "input-too-large".to_owned()));
 }
 
@@ -155,7 +167,7 @@ stop_grace = 0.1
     poll_until("three processes", async || (processes_with_env(&mark).len() == 3).then_some(()))
         .await;
     assert_eq!(
-        outcome(&service.wait_for_end("stuck", &id).await),
+        task_outcome(&service.wait_for_end("stuck", &id).await),
         failed_with("execution-timeout")
     );
     poll_until("their end", async || processes_with_env(&mark).is_empty().then_some(())).await;
@@ -190,7 +202,7 @@ async fn a_program_that_prompts_fails_without_a_retry() {
     let service = Service::start(PROMPTING_AGENTS).await;
     for agent in ["waits", "gives-up", "terminal", "own"] {
         let task = service.send(agent, "").await;
-        assert_eq!(outcome(&task), failed_with("interactive-input"), "{agent}");
+        assert_eq!(task_outcome(&task), failed_with("interactive-input"), "{agent}");
         let message = &task["status"]["message"];
         let expected = "Interactive input required - execution not supported";
         assert_eq!(message["parts"][0]["text"], expected, "{agent}");
@@ -199,7 +211,10 @@ async fn a_program_that_prompts_fails_without_a_retry() {
         assert_eq!(service.execution(id).await["attempt"], 1, "{agent}");
         assert!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty(), "{agent}");
     }
-    assert_eq!(outcome(&service.send("goes-on", "").await), completed_with("Overwrite? [y/N] no"));
+    assert_eq!(
+        task_outcome(&service.send("goes-on", "").await),
+        completed_with("Overwrite? [y/N] no")
+    );
 }
 
 #[tokio::test]
@@ -220,7 +235,10 @@ async fn an_execution_without_space_for_files_is_retried() {
     .await;
     disk.remove_filler();
     assert_eq!(failed_codes[0], "no-resources");
-    assert_eq!(outcome(&service.wait_for_end("reads", &id).await), completed_with("here it is"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("reads", &id).await),
+        completed_with("here it is")
+    );
 }
 
 /// Whoever has to mend the work is told what is wrong with it.
@@ -231,8 +249,8 @@ async fn the_output_of_a_failed_check_is_in_the_task_history() {
                  check = ['sh', '-c', 'echo 2 of 7 fail; echo with $API_KEY >&2; exit 3']\n";
     let service = Setup::new(agent).env("ACCOUNT", key).start().await;
     let task = service.send("a", "work").await;
-    assert_eq!(outcome(&task), failed_with("check-failed"));
-    let output = service.command(&["tasks", "show", &id(&task)], "").await.stdout;
+    assert_eq!(task_outcome(&task), failed_with("check-failed"));
+    let output = service.run_command(&["tasks", "show", &task_id(&task)], "").await.stdout;
     let line = output
         .lines()
         .find(|line| line.contains("the check of the work failed: "))

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{id, state};
+use crate::harness::client::{task_id, task_state};
 use crate::harness::{Service, Setup};
 
 /// Runs a script in `HERE/home` that tells in events what it made.
@@ -17,7 +17,7 @@ access = 'read-write'
 ";
 
 async fn start_maker(script: &str) -> Service {
-    Setup::new(MAKER).executable("maker", &format!("#!/bin/sh\n{script}\n")).start().await
+    Setup::new(MAKER).with_executable("maker", &format!("#!/bin/sh\n{script}\n")).start().await
 }
 
 /// What is noted in an execution's events about what was not delivered.
@@ -37,10 +37,10 @@ async fn a_file_named_by_an_agent_is_in_the_task() {
     let file = json!({"bytes": bytes, "name": "report.txt", "mimeType": "text/plain"});
     let expected_part = json!({"kind": "file", "file": file});
     assert_eq!(
-        (state(&task).as_str(), &task["artifacts"][0]["parts"][0]),
+        (task_state(&task).as_str(), &task["artifacts"][0]["parts"][0]),
         ("completed", &expected_part)
     );
-    let record = service.execution(&id(&task)).await;
+    let record = service.execution(&task_id(&task)).await;
     assert_eq!(warnings(&record), [""; 0]);
 }
 
@@ -56,8 +56,8 @@ async fn a_link_to_an_outside_file_is_not_delivered() {
     let task = service.send("maker", "go").await;
     let names: Vec<_> =
         task["artifacts"].as_array().unwrap().iter().map(|artifact| &artifact["name"]).collect();
-    assert_eq!((state(&task).as_str(), names), ("completed", vec![&json!("answer")]));
-    let record = service.execution(&id(&task)).await;
+    assert_eq!((task_state(&task).as_str(), names), ("completed", vec![&json!("answer")]));
+    let record = service.execution(&task_id(&task)).await;
     let reason = "was not delivered: it is outside the folders of the agent and of the execution";
     let expected = [format!("the file `link.txt` {reason}"), format!("the file `diary` {reason}")];
     assert_eq!(warnings(&record), expected);

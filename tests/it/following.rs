@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::harness::{Service, fake_agent, gated_agent, poll_until, within_deadline};
+use crate::harness::{Service, fake_agent_config, gated_agent_config, poll_until, within_deadline};
 
 /// A command that goes on, whose standard output is read line by line.
 struct Follower {
@@ -18,9 +18,9 @@ struct Follower {
 }
 
 impl Follower {
-    fn start(service: &Service, words: &[&str]) -> Self {
+    fn start(service: &Service, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
-        command.args(words).env_clear().envs(service.setup.env_variables());
+        command.args(args).env_clear().envs(service.setup.env_variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address));
         command.current_dir(service.setup.test_folder()).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -53,7 +53,8 @@ impl Follower {
 #[tokio::test]
 async fn followed_logs_show_each_line_once_for_the_chosen_agent() {
     let agents =
-        [gated_agent("one", "max_concurrent = 1"), fake_agent("echo", "echo", "")].concat();
+        [gated_agent_config("one", "max_concurrent = 1"), fake_agent_config("echo", "echo", "")]
+            .concat();
     let service = Service::start(&agents).await;
     let mut logs = Follower::start(&service, &["logs", "-f", "--agent", "one"]);
     let id = service.start_task("one", "ann").await;
@@ -82,7 +83,7 @@ async fn followed_logs_show_each_line_once_for_the_chosen_agent() {
 
 #[tokio::test]
 async fn json_logs_have_one_document_per_line() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let mut logs = Follower::start(&service, &["logs", "-f", "--json"]);
     service.send("echo", "hello").await;
     // Events have a channel too, inside of them: the first of a stream is told before its text.
@@ -93,28 +94,28 @@ async fn json_logs_have_one_document_per_line() {
 
 #[tokio::test]
 async fn a_watched_status_without_a_terminal_prints_snapshots() {
-    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
-    let mut text = Follower::start(&service, &["status", "--watch", "--every", "0.1"]);
+    let mut service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
+    let mut text_follower = Follower::start(&service, &["status", "--watch", "--every", "0.1"]);
     let mut json_follower =
         Follower::start(&service, &["status", "--watch", "--every", "0.1", "--json"]);
     for _ in 0..2 {
-        let line = text.read_until("└─ gateway").await;
+        let line = text_follower.read_until("└─ gateway").await;
         assert!(!line.contains('\x1b'), "{line:?}");
         let status: Value = serde_json::from_str(&json_follower.read_until("{").await).unwrap();
         assert_eq!(status["agents"][0]["id"], "one");
     }
     service.start_task("one", "ann").await;
-    text.read_until("running 1/1").await;
+    text_follower.read_until("running 1/1").await;
     service.setup.open_gate("go");
     // A service that is away for a while is looked for again; it comes back elsewhere.
     service.kill9().await;
-    assert_eq!(text.interrupt().await, Some(0));
+    assert_eq!(text_follower.interrupt().await, Some(0));
 }
 
 #[tokio::test]
 async fn a_streamed_json_answer_has_one_document_per_line() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
-    let output = service.command(&["send", "--json", "echo", "hello"], "").await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let output = service.run_command(&["send", "--json", "echo", "hello"], "").await;
     let events: Vec<Value> =
         output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((output.exit_code, &events[0]["kind"]), (Some(0), &json!("task")), "{output:?}");
@@ -123,13 +124,13 @@ async fn a_streamed_json_answer_has_one_document_per_line() {
         (&last_event["final"], &last_event["status"]["state"]),
         (&json!(true), &json!("completed"))
     );
-    let piped = service.command(&["send", "echo"], "from a pipe").await;
+    let piped = service.run_command(&["send", "echo"], "from a pipe").await;
     assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("from a pipe", ""));
 }
 
 #[tokio::test]
 async fn an_interrupted_send_without_a_terminal_cancels_the_task() {
-    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let send = Follower::start(&service, &["send", "one", "ann"]);
     service.setup.wait_for_text("log", "start ann\n").await;
     assert_eq!(send.interrupt().await, Some(5));
@@ -169,7 +170,7 @@ async fn forward_and_cut(service: &Service, word: &'static [u8]) -> u16 {
 
 #[tokio::test]
 async fn a_broken_stream_is_resumed_and_the_answer_printed_once() {
-    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let port = forward_and_cut(&service, b"\"working\"").await;
     let url = format!("http://127.0.0.1:{port}");
     let mut send = Follower::start(&service, &["send", "one", "ann", "--url", &url]);

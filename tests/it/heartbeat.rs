@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, id, outcome};
+use crate::harness::client::{completed_with, task_id, task_outcome};
 use crate::harness::wait::poll_until;
-use crate::harness::{Setup, json_rpc_call, message};
+use crate::harness::{Setup, json_rpc_call, message_params};
 use crate::streams::{open_stream, read_until};
 
 /// What it starts holds 16 MiB and burns a processor until it may end.
@@ -42,9 +42,13 @@ fn includes_child(usage: &Value) -> bool {
 #[tokio::test]
 async fn usage_of_a_process_tree_is_reported_until_its_end() {
     let service = Setup::new(BURNING_AGENT).start().await;
-    let mut stream =
-        open_stream(&service, "burns", "0.3", &json_rpc_call("message/stream", &message("go")))
-            .await;
+    let mut stream = open_stream(
+        &service,
+        "burns",
+        "0.3",
+        &json_rpc_call("message/stream", &message_params("go")),
+    )
+    .await;
     let usage = poll_until("a reading of all of it", async || {
         let usage = service.agent_status("burns").await.pointer("/running/0/usage").cloned();
         usage.filter(includes_child)
@@ -73,9 +77,9 @@ async fn usage_of_a_process_tree_is_reported_until_its_end() {
         "{stream_text}"
     );
 
-    let task = service.wait_for_end("burns", &id(&results[0])).await;
-    assert_eq!(outcome(&task), completed_with("over\n"));
-    let record = service.execution(&id(&task)).await;
+    let task = service.wait_for_end("burns", &task_id(&results[0])).await;
+    assert_eq!(task_outcome(&task), completed_with("over\n"));
+    let record = service.execution(&task_id(&task)).await;
     let events: Vec<_> =
         record["events"].as_array().unwrap().iter().map(|event| &event["data"]).collect();
     let heartbeats: Vec<_> = events.iter().filter(|event| event["kind"] == "heartbeat").collect();

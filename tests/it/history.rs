@@ -6,14 +6,16 @@ mod retention;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{ServiceClient, TestResponse, id};
-use crate::harness::{Service, Setup, fake_agent, gated_agent, message, poll_until};
+use crate::harness::client::{ServiceClient, TestResponse, task_id};
+use crate::harness::{
+    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+};
 
 /// Tokens of 32 characters at least.
 const ANN_TOKEN: &str = "ann-0123456789abcdef0123456789abcdef";
 
 /// Something of the shape of a token, which is masked.
-fn canary() -> String {
+fn token_like_text() -> String {
     format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap())
 }
 
@@ -27,7 +29,7 @@ async fn listed_ids(client: &ServiceClient, query: &str) -> Vec<String> {
     let list = client.get(&format!("/api/v1/executions?{query}")).await;
     assert_eq!(list.status, 200, "{query}: {list:?}");
     let list = list.json();
-    list["executions"].as_array().unwrap().iter().map(id).collect()
+    list["executions"].as_array().unwrap().iter().map(task_id).collect()
 }
 
 fn status_and_code(answer: &TestResponse) -> (u16, String) {
@@ -36,16 +38,19 @@ fn status_and_code(answer: &TestResponse) -> (u16, String) {
 
 #[tokio::test]
 async fn history_is_filtered_by_query_and_by_caller() {
-    let agents =
-        [fake_agent("echo", "echo", ""), fake_agent("exit", "exit 7", ""), gated_agent("one", "")]
-            .concat();
+    let agents = [
+        fake_agent_config("echo", "echo", ""),
+        fake_agent_config("exit", "exit 7", ""),
+        gated_agent_config("one", ""),
+    ]
+    .concat();
     let service = start_with_ann(&agents).await;
-    let ann = service.with_token(ANN_TOKEN);
-    let completed_id = id(&service.send("echo", "a").await);
-    let mut params = message("b");
+    let ann = service.client_with_token(ANN_TOKEN);
+    let completed_id = task_id(&service.send("echo", "a").await);
+    let mut params = message_params("b");
     params["message"]["contextId"] = json!("talk & more");
-    let ann_id = id(&ann.rpc("echo", "message/send", &params).await);
-    let failed_task = id(&service.send("exit", "c").await);
+    let ann_id = task_id(&ann.expect_result("echo", "message/send", &params).await);
+    let failed_task = task_id(&service.send("exit", "c").await);
     let running_id = service.start_task("one", "ann").await;
     let is_running =
         async || (service.execution(&running_id).await["state"] == "running").then_some(());
@@ -87,7 +92,7 @@ async fn history_is_filtered_by_query_and_by_caller() {
 }
 
 /// Fails once in a way that is tried again, with words on both streams each time.
-const TWICE_FAILING_AGENT: &str = r#"
+const ONCE_FAILING_AGENT: &str = r#"
 [agents.twice]
 sandbox.writable = ['HERE']
 command = "sh"
@@ -104,8 +109,8 @@ base = 0.1
 
 #[tokio::test]
 async fn an_execution_shows_each_attempt_with_times_and_texts() {
-    let service = Service::start(TWICE_FAILING_AGENT).await;
-    let id = id(&service.send("twice", &format!("é {}", canary())).await);
+    let service = Service::start(ONCE_FAILING_AGENT).await;
+    let id = task_id(&service.send("twice", &format!("é {}", token_like_text())).await);
     let detail = service.execution(&id).await;
     let attempts = detail["attempts"].as_array().unwrap();
     assert_eq!(attempts.len(), 2, "{detail}");
@@ -140,9 +145,9 @@ async fn an_execution_shows_each_attempt_with_times_and_texts() {
         output += text_part;
         start_index = part["to"].as_u64().unwrap();
     }
-    assert!(output.starts_with("said é ") && !output.contains(&canary()), "{output}");
+    assert!(output.starts_with("said é ") && !output.contains(&token_like_text()), "{output}");
     // R-92: Redacted text is redacted on every path to the history
-    assert!(!detail.to_string().contains(&canary()), "{detail}");
+    assert!(!detail.to_string().contains(&token_like_text()), "{detail}");
     let events =
         service.get(&format!("/api/v1/executions/{id}/events?after=3&limit=2")).await.json();
     let numbers: Vec<_> =
@@ -153,12 +158,12 @@ async fn an_execution_shows_each_attempt_with_times_and_texts() {
 #[tokio::test]
 async fn an_execution_is_created_and_waited_for() {
     let agents = [
-        fake_agent(
+        fake_agent_config(
             "args",
             "args {{param.word}}",
             "input = 'stdin'\nparams.word = 'usual'\noverrides.params = ['word']",
         ),
-        gated_agent("one", ""),
+        gated_agent_config("one", ""),
     ];
     let service = Service::start(&agents.concat()).await;
     let create = async |body: Value| service.post("/api/v1/executions", &body.to_string()).await;
@@ -194,19 +199,19 @@ async fn an_execution_is_created_and_waited_for() {
 
 #[tokio::test]
 async fn a_retry_repeats_a_request_that_is_stored_unredacted() {
-    let agents = [fake_agent("echo", "echo", ""), gated_agent("one", "")].concat();
+    let agents = [fake_agent_config("echo", "echo", ""), gated_agent_config("one", "")].concat();
     let service = start_with_ann(&agents).await;
-    let ann = service.with_token(ANN_TOKEN);
-    let mut params = message("hello");
+    let ann = service.client_with_token(ANN_TOKEN);
+    let mut params = message_params("hello");
     params["message"]["parts"] =
         json!([{"kind": "text", "text": "hello"}, {"kind": "data", "data": {"a": 1}}]);
-    let first = id(&ann.rpc("echo", "message/send", &params).await);
+    let first = task_id(&ann.expect_result("echo", "message/send", &params).await);
     let retry = async |client: &ServiceClient, id: &str| {
         client.post(&format!("/api/v1/executions/{id}/retry"), "").await
     };
     let retry_response = retry(&ann, &first).await;
     assert_eq!(retry_response.status, 202, "{retry_response:?}");
-    let retry_id = id(&retry_response.json());
+    let retry_id = task_id(&retry_response.json());
     assert_ne!(retry_id, first);
     ann.wait_for_end("echo", &retry_id).await;
     let (original, copy) = (ann.execution(&first).await, ann.execution(&retry_id).await);
@@ -214,13 +219,13 @@ async fn a_retry_repeats_a_request_that_is_stored_unredacted() {
         assert_eq!(original[member], copy[member], "{member}");
     }
     // An administrator asks as itself.
-    let operator_id = id(&retry(&service, &first).await.json());
+    let operator_id = task_id(&retry(&service, &first).await.json());
     assert_eq!(service.execution(&operator_id).await["caller"], "operator");
     assert_eq!(
         status_and_code(&retry(&ann, &operator_id).await),
         (404, "execution-unknown".to_owned())
     );
-    let redacted = id(&service.send("echo", &canary()).await);
+    let redacted = task_id(&service.send("echo", &token_like_text()).await);
     assert_eq!(
         status_and_code(&retry(&service, &redacted).await),
         (409, "not-replayable".to_owned())
@@ -235,7 +240,7 @@ async fn a_retry_repeats_a_request_that_is_stored_unredacted() {
 
 #[tokio::test]
 async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
-    let agent = gated_agent(
+    let agent = gated_agent_config(
         "one",
         "access = 'read-write'\nqueue_depth = 1\nenv = { SECRET_WORD = 'hidden-from-all' }",
     );
@@ -243,7 +248,7 @@ async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
     let first = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let second = service.start_task("one", "bob").await;
-    let refused = service.call("one", "message/send", &message("cid")).await;
+    let refused = service.call("one", "message/send", &message_params("cid")).await;
     assert_eq!(refused.json()["error"]["data"][0]["metadata"]["code"], "queue-full");
     let detail = service.get("/api/v1/agents/one").await.json();
     assert!(!detail.to_string().contains("hidden-from-all"), "{detail}");
@@ -270,17 +275,17 @@ async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
 
 #[tokio::test]
 async fn pages_of_history_are_exact_under_concurrent_writes() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let mut ids = Vec::new();
     for number in 0..25 {
-        ids.insert(0, id(&service.send("echo", &number.to_string()).await));
+        ids.insert(0, task_id(&service.send("echo", &number.to_string()).await));
     }
     let (mut seen_ids, mut cursor) = (Vec::new(), String::new());
     loop {
         let path = format!("/api/v1/executions?limit=4{cursor}");
         let (list, _) = tokio::join!(service.get(&path), service.send("echo", "meanwhile"));
         let list = list.json();
-        seen_ids.extend(list["executions"].as_array().unwrap().iter().map(id));
+        seen_ids.extend(list["executions"].as_array().unwrap().iter().map(task_id));
         let Some(next) = list["next"].as_str() else { break };
         cursor = format!("&cursor={next}");
     }
@@ -291,36 +296,47 @@ async fn pages_of_history_are_exact_under_concurrent_writes() {
 
 #[tokio::test]
 async fn the_command_line_lists_shows_retries_and_deletes_tasks() {
-    let agents = [fake_agent("echo", "echo", ""), fake_agent("exit", "exit 7", "")].concat();
+    let agents =
+        [fake_agent_config("echo", "echo", ""), fake_agent_config("exit", "exit 7", "")].concat();
     let service = Service::start(&agents).await;
     let (completed_task, failed_task) =
-        (id(&service.send("echo", "a").await), id(&service.send("exit", "b").await));
+        (task_id(&service.send("echo", "a").await), task_id(&service.send("exit", "b").await));
     let list =
-        service.command(&["tasks", "list", "--outcome", "failed", "--since", "1h"], "").await;
+        service.run_command(&["tasks", "list", "--outcome", "failed", "--since", "1h"], "").await;
     assert!(
         list.stdout.contains(&failed_task) && !list.stdout.contains(&completed_task),
         "{list:?}"
     );
-    let first = service.command(&["tasks", "list", "--limit", "1"], "").await;
+    let first = service.run_command(&["tasks", "list", "--limit", "1"], "").await;
     assert!(first.stdout.contains(&failed_task) && first.stderr.contains("--cursor "), "{first:?}");
     let cursor = first.stderr.split("--cursor ").nth(1).unwrap().trim();
-    let second_page = service.command(&["tasks", "list", "--cursor", cursor], "").await;
+    let second_page = service.run_command(&["tasks", "list", "--cursor", cursor], "").await;
     assert!(
         second_page.stdout.contains(&completed_task) && !second_page.stdout.contains(&failed_task),
         "{second_page:?}"
     );
-    let details = service.command(&["tasks", "show", &failed_task], "").await.stdout;
+    let details = service.run_command(&["tasks", "show", &failed_task], "").await.stdout;
     assert!(details.contains("by operator") && details.contains("attempt  1: failed"), "{details}");
-    let retried_task =
-        service.command(&["tasks", "retry", &completed_task], "").await.stdout.trim().to_owned();
+    let retried_task = service
+        .run_command(&["tasks", "retry", &completed_task], "")
+        .await
+        .stdout
+        .trim()
+        .to_owned();
     let has_ended =
         async || (service.execution(&retried_task).await["output"] == "a").then_some(());
     poll_until("the end of the second", has_ended).await;
-    let deleted = service.command(&["tasks", "delete", &completed_task], "").await;
+    let deleted = service.run_command(&["tasks", "delete", &completed_task], "").await;
     assert_eq!(
         (deleted.exit_code, deleted.stdout.trim()),
         (Some(0), &*format!("task {completed_task} is removed"))
     );
-    assert_eq!(service.command(&["tasks", "show", &completed_task], "").await.exit_code, Some(3));
-    assert_eq!(service.command(&["tasks", "list", "--since", "soon"], "").await.exit_code, Some(1));
+    assert_eq!(
+        service.run_command(&["tasks", "show", &completed_task], "").await.exit_code,
+        Some(3)
+    );
+    assert_eq!(
+        service.run_command(&["tasks", "list", "--since", "soon"], "").await.exit_code,
+        Some(1)
+    );
 }

@@ -13,7 +13,7 @@ pub(crate) struct HistoryCase<'a> {
     /// A service in which all is settled.
     pub(crate) service: &'a Service,
     /// The executions by the ids of their messages.
-    pub(crate) accepted: &'a BTreeMap<String, String>,
+    pub(crate) executions_by_message_id: &'a BTreeMap<String, String>,
     /// How many messages were sent.
     pub(crate) message_count: usize,
     /// Every warden that was seen.
@@ -33,8 +33,8 @@ pub(crate) struct AgentLogLine {
 
 impl AgentLogLine {
     pub(crate) fn parse(line: &str) -> Self {
-        let words: Vec<_> = line.split(' ').collect();
-        let [kind, execution, attempt, pid, label] = words.as_slice() else {
+        let fields: Vec<_> = line.split(' ').collect();
+        let [kind, execution, attempt, pid, label] = fields.as_slice() else {
             panic!("not a line: {line:?}")
         };
         Self {
@@ -75,9 +75,9 @@ impl<'a> HistoryChecker<'a> {
     }
 
     pub(crate) async fn check(&self) {
-        let accepted: BTreeSet<_> = self.case.accepted.values().collect();
+        let accepted: BTreeSet<_> = self.case.executions_by_message_id.values().collect();
         assert_eq!(
-            self.case.accepted.len(),
+            self.case.executions_by_message_id.len(),
             self.case.message_count,
             "messages that were answered"
         );

@@ -12,14 +12,14 @@ mod refusing;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, outcome};
-use crate::harness::{Service, ServiceClient, json_rpc_call, message, poll_until};
+use crate::harness::client::{completed_with, failed_with, task_outcome};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message_params, poll_until};
 
 /// Control protocols, which are also the roles of the fake agent.
 const PROTOCOLS: [&str; 3] = ["acp", "claude-control", "codex-app-server"];
 
 /// Prompt of a turn that calls a tool and then answers.
-const TOOL: &str = r#"[[tool Bash kind=execute command="make test"]] [[say done]]"#;
+const TOOL_PROMPT: &str = r#"[[tool Bash kind=execute command="make test"]] [[say done]]"#;
 
 /// Variables of the fake agent, escaped because the setup replaces `FAKE` by the path of its program.
 const STATE_VARIABLE: &str = r#""F\u0041KE_ACP_STATE""#;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, failed_with, outcome, state};
+use crate::harness::client::{completed_with, failed_with, task_outcome, task_state};
 use crate::harness::processes::processes_with_env;
 use crate::harness::{Service, poll_until};
 use crate::persistent_processes::session_processes;
@@ -29,24 +29,27 @@ async fn a_json_rpc_server_is_called_in_both_framings() {
         let keys = format!("{framing}usage = '/usage'\n{TEXT_NOTIFICATION}");
         let service = Service::start(&rpc_agent(options, "", &keys)).await;
         let text = "a \"quoted\"\nline, {{ not.filled }} in é";
-        assert_eq!(outcome(&service.send("rpc", text).await), completed_with(text));
-        assert_eq!(outcome(&service.send("rpc", "notify a b").await), completed_with("a;b;"));
-        assert_eq!(outcome(&service.send("rpc", "junk").await), completed_with("after junk"));
+        assert_eq!(task_outcome(&service.send("rpc", text).await), completed_with(text));
+        assert_eq!(task_outcome(&service.send("rpc", "notify a b").await), completed_with("a;b;"));
+        assert_eq!(task_outcome(&service.send("rpc", "junk").await), completed_with("after junk"));
         let long = "word ".repeat(60_000) + "end"; // More than a pipe holds, in both directions.
-        assert!(outcome(&service.send("rpc", &long).await) == completed_with(&long));
+        assert!(task_outcome(&service.send("rpc", &long).await) == completed_with(&long));
         assert!(session_processes(&service, "rpc").is_empty());
     }
 }
 
 #[tokio::test]
 async fn a_json_rpc_server_is_initialized_and_names_its_session() {
-    let without = Service::start(&rpc_agent(", '--init'", "", "")).await;
-    assert_eq!(outcome(&without.send("rpc", "hello").await), failed_with("agent-reported"));
+    let service_without_initialize = Service::start(&rpc_agent(", '--init'", "", "")).await;
+    assert_eq!(
+        task_outcome(&service_without_initialize.send("rpc", "hello").await),
+        failed_with("agent-reported")
+    );
     let keys = "initialize = { method = 'initialize', params = { version = 1 } }\n\
                 initialized = { method = 'initialized' }\nsession = '/session'";
     let service = Service::start(&rpc_agent(", '--init'", "", keys)).await;
     let task = service.send("rpc", "hello").await;
-    assert_eq!(outcome(&task), completed_with("hello"));
+    assert_eq!(task_outcome(&task), completed_with("hello"));
     let events = events(&service, &task).await;
     assert!(events.contains("server-7"), "{events}");
 }
@@ -63,7 +66,7 @@ async fn json_rpc_errors_and_early_ends_have_their_codes() {
         ("exit 0", "answer-missing"),
     ] {
         let task = service.send("rpc", text).await;
-        assert_eq!(outcome(&task), failed_with(code), "{text}");
+        assert_eq!(task_outcome(&task), failed_with(code), "{text}");
         let reason = task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
         assert_eq!(reason.contains("it cannot be done"), text.starts_with("error"), "{reason}");
     }
@@ -73,7 +76,7 @@ async fn json_rpc_errors_and_early_ends_have_their_codes() {
 async fn requests_of_a_json_rpc_server_are_refused_and_noted() {
     let service = Service::start(&rpc_agent("", "", "")).await;
     let task = service.send("rpc", "reverse").await;
-    assert_eq!(outcome(&task), completed_with("-32601"));
+    assert_eq!(task_outcome(&task), completed_with("-32601"));
     let events = events(&service, &task).await;
     assert!(events.contains("`fs/read`, which the service does not offer"), "{events}");
 }
@@ -81,7 +84,7 @@ async fn requests_of_a_json_rpc_server_are_refused_and_noted() {
 #[tokio::test]
 async fn a_json_rpc_server_that_keeps_running_is_ended() {
     let service = Service::start(&rpc_agent(", '--stays'", "", "")).await;
-    assert_eq!(outcome(&service.send("rpc", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&service.send("rpc", "hello").await), completed_with("hello"));
     assert!(session_processes(&service, "rpc").is_empty());
 }
 
@@ -91,7 +94,7 @@ async fn a_hanging_call_can_be_cancelled_and_ends_with_its_service() {
     let id = service.start_task("rpc", "hang").await;
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
     poll_until("its process", async || (!processes_with_env(&mark).is_empty()).then_some(())).await;
-    assert_eq!(state(&service.cancel("rpc", &id).await), "canceled");
+    assert_eq!(task_state(&service.cancel("rpc", &id).await), "canceled");
     poll_until("its end", async || processes_with_env(&mark).is_empty().then_some(())).await;
 
     let id = service.start_task("rpc", "hang").await;
@@ -103,5 +106,5 @@ async fn a_hanging_call_can_be_cancelled_and_ends_with_its_service() {
     })
     .await;
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("rpc", &id).await), failed_with("interrupted"));
+    assert_eq!(task_outcome(&service.wait_for_end("rpc", &id).await), failed_with("interrupted"));
 }

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::harness::{DEADLINE, Service, ServiceClient, within_deadline};
+use crate::harness::{STEP_TIMEOUT, Service, ServiceClient, within_deadline};
 
 /// Prints three lines to standard output and to standard error: each pair waits for its gate.
 const LINES_AGENT: &str = r#"
@@ -103,9 +103,9 @@ impl ArrivingText {
     }
 
     /// A command, both its outputs together.
-    fn from_command(service: &Service, words: &[&str]) -> Self {
+    fn from_command(service: &Service, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
-        command.args(words).env_clear().envs(service.setup.env_variables());
+        command.args(args).env_clear().envs(service.setup.env_variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address));
         command.current_dir(service.setup.test_folder()).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -120,7 +120,7 @@ impl ArrivingText {
     /// Returns when this was received.
     async fn wait_for(&mut self, expected: &str) {
         let contains_expected = |text: &String| text.contains(expected);
-        let received = timeout(DEADLINE, self.text.wait_for(contains_expected))
+        let received = timeout(STEP_TIMEOUT, self.text.wait_for(contains_expected))
             .await
             .map(|result| result.is_ok());
         let text = self.text();
@@ -197,7 +197,7 @@ async fn open_rest_stream(client: &ServiceClient, agent: &str, version: &str) ->
 
 /// Returns the events of a stream so far: the position after each, its name, and its document.
 fn parse_events(text: &str) -> Vec<(String, String, Value)> {
-    let (mut all, mut position, mut name) = (Vec::new(), String::new(), String::new());
+    let (mut events, mut position, mut name) = (Vec::new(), String::new(), String::new());
     for line in text.lines() {
         if let Some(text) = line.strip_prefix("id: ") {
             text.clone_into(&mut position);
@@ -206,11 +206,11 @@ fn parse_events(text: &str) -> Vec<(String, String, Value)> {
         } else if let Some(text) = line.strip_prefix("data: ") {
             // The last may not be whole yet.
             if let Ok(document) = serde_json::from_str(text) {
-                all.push((position.clone(), std::mem::take(&mut name), document));
+                events.push((position.clone(), std::mem::take(&mut name), document));
             }
         }
     }
-    all
+    events
 }
 
 /// The artifact that a client puts together of the updates of a stream of 0.3 on JSON-RPC, and whether its

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, id, outcome};
-use crate::harness::fault_injection::{Fault, FaultMode, Tally};
-use crate::harness::{Service, Setup, fake_agent, gated_agent, message, poll_until};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome};
+use crate::harness::fault_injection::{FaultMode, InjectedFault, Tally};
+use crate::harness::{
+    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+};
 
 /// Says in its own words that it failed, with a secret among them.
 const AGENTS: &str = r#"
@@ -34,8 +36,8 @@ async fn the_log_line_of_an_end_has_its_duration_and_no_secret() {
     let secret = "q7Rk2vXw9TzLm4Bn8Hs3Jd6Fg1Pc5Ye0";
     let service = Setup::new(AGENTS).env("GIVEN", secret).start().await;
     let task = service.send("leaks", "go").await;
-    assert_eq!(outcome(&task), failed_with("agent-reported"));
-    let line = end_log_line(&service, &id(&task)).await;
+    assert_eq!(task_outcome(&task), failed_with("agent-reported"));
+    let line = end_log_line(&service, &task_id(&task)).await;
     assert_eq!((&line["agent"], &line["outcome"]), (&json!("leaks"), &json!("failed")));
     assert_eq!((&line["code"], &line["level"]), (&json!("agent-reported"), &json!("INFO")));
     assert_eq!(line["reason"], "the agent reported: refused ***");
@@ -47,10 +49,11 @@ async fn the_log_line_of_an_end_has_its_duration_and_no_secret() {
 
 #[tokio::test]
 async fn an_execution_that_never_began_has_no_duration() {
-    let agents = format!("{}[log]\nformat = 'json'\n", gated_agent("one", "max_concurrent = 1"));
+    let agents =
+        format!("{}[log]\nformat = 'json'\n", gated_agent_config("one", "max_concurrent = 1"));
     let service = Service::start(&agents).await;
     service.start_task("one", "ann").await;
-    let waiting_task = id(&service.submit("one", message("bob")).await);
+    let waiting_task = task_id(&service.submit("one", message_params("bob")).await);
     service.cancel("one", &waiting_task).await;
     let line = end_log_line(&service, &waiting_task).await;
     assert_eq!((&line["outcome"], line.get("duration_us")), (&json!("cancelled"), None));
@@ -62,14 +65,14 @@ async fn an_execution_that_never_began_has_no_duration() {
 async fn a_service_that_cannot_write_its_log_continues() {
     let mode = FaultMode { process: "serve", calls: "log", effect: "on:28" };
     let start = async |call_number| {
-        let setup = Setup::new(&fake_agent("echo", "echo", ""));
-        Fault { mode, call_number }.inject_into(setup).start().await
+        let setup = Setup::new(&fake_agent_config("echo", "echo", ""));
+        InjectedFault { mode, call_number }.inject_into(setup).start().await
     };
     let startup_calls = Tally::read(start(u64::MAX).await.setup.test_folder()).counted_calls;
     let mut service = start(startup_calls + 1).await;
     for word in ["one", "two"] {
         // R-17: The service continues if it cannot write its log, as on a full disk
-        assert_eq!(outcome(&service.send("echo", word).await), completed_with(word));
+        assert_eq!(task_outcome(&service.send("echo", word).await), completed_with(word));
     }
     service.sigterm();
     assert!(service.wait_for_exit().await.success());

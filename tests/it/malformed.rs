@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Service, Setup, fake_agent, json_rpc_call, message};
+use crate::harness::{Service, Setup, fake_agent_config, json_rpc_call, message_params};
 
 const ECHO_PATH: &str = "/agents/echo/v1";
-const JSON: &str = "application/json";
+const JSON_MEDIA_TYPE: &str = "application/json";
 
 /// A body for the interface of `echo`, and the id and number of the error it is answered with.
-type Row = (String, Value, i64);
+type InvalidBodyCase = (String, Value, i64);
 
 /// A good call with another member.
 fn call_with(member: &str, value: Value) -> String {
-    let params = message("x");
+    let params = message_params("x");
     let mut call = json!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": params});
     call[member] = value;
     call.to_string()
@@ -20,7 +20,7 @@ fn call_with(member: &str, value: Value) -> String {
 
 /// A good call whose parameters are changed.
 fn send_call(change: impl Fn(&mut Value)) -> String {
-    let mut params = message("x");
+    let mut params = message_params("x");
     change(&mut params);
     json_rpc_call("message/send", &params)
 }
@@ -43,12 +43,12 @@ fn message_without(path: &str) -> String {
 }
 
 /// What is not one call.
-fn bodies_without_call() -> Vec<Row> {
+fn bodies_without_call() -> Vec<InvalidBodyCase> {
     let bom = "\u{feff}{}";
     let unparsable = ["", " ", "{", "}", "nonsense", "{'a': 1}", "{\"a\": 1,}", bom, "{}{}", "NaN"];
     let unparsable = unparsable.iter().map(|body| (*body).to_owned());
     let deep = ["[".repeat(2_000_000), "{\"a\":".repeat(10_000) + &"}".repeat(10_000)];
-    let batch = format!("[{}]", json_rpc_call("message/send", &message("x")));
+    let batch = format!("[{}]", json_rpc_call("message/send", &message_params("x")));
     let invalid_requests = ["[]", &batch, "null", "7", "\"text\"", "{}"].map(str::to_owned);
     let ids = [json!({}), json!([1]), json!(true)].map(|id| call_with("id", id));
     let unparsable = unparsable.chain(deep).map(|body| (body, Value::Null, -32700));
@@ -58,7 +58,7 @@ fn bodies_without_call() -> Vec<Row> {
 }
 
 /// Calls that no method can take.
-fn wrong_calls() -> Vec<Row> {
+fn wrong_calls() -> Vec<InvalidBodyCase> {
     let push = json!({"taskId": "x", "pushNotificationConfig": {"url": "https://x.example"}});
     let rows = [
         (call_with("jsonrpc", json!("1.0")), -32600),
@@ -82,7 +82,7 @@ fn wrong_calls() -> Vec<Row> {
 }
 
 /// Calls with wrong parameters.
-fn wrong_parameters() -> Vec<Row> {
+fn wrong_parameters() -> Vec<InvalidBodyCase> {
     let configured = |value: Value| send_call(|params| params["configuration"] = value.clone());
     let parameters = |value: Value| {
         message_with("/metadata", &json!({"https://algonius.dev/a2a/ext/parameters/v1": value}))
@@ -126,12 +126,12 @@ fn wrong_parameters() -> Vec<Row> {
 
 #[tokio::test]
 async fn every_invalid_body_has_its_code_and_its_id() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     for (body, id, code) in [bodies_without_call(), wrong_calls(), wrong_parameters()].concat() {
         let answer = service.post(ECHO_PATH, &body).await;
         let excerpt = body.chars().take(300).collect::<String>();
         assert_eq!(answer.status, 200, "{excerpt} {answer:?}");
-        assert_eq!(answer.header("content-type"), Some(JSON));
+        assert_eq!(answer.header("content-type"), Some(JSON_MEDIA_TYPE));
         let document = answer.json();
         assert_eq!(document["jsonrpc"], "2.0");
         assert_eq!((&document["id"], &document["error"]["code"]), (&id, &json!(code)), "{excerpt}");
@@ -149,7 +149,7 @@ async fn every_invalid_body_has_its_code_and_its_id() {
 
 #[tokio::test]
 async fn an_id_is_returned_unchanged() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     for id in
         [json!(0), json!(-1), json!(1.5), json!(u64::MAX), json!(""), json!("ü\""), Value::Null]
     {
@@ -162,13 +162,13 @@ async fn an_id_is_returned_unchanged() {
 
 #[tokio::test]
 async fn invalid_utf_8_is_malformed() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
-    let valid_body = json_rpc_call("message/send", &message("MARK"));
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let valid_body = json_rpc_call("message/send", &message_params("MARK"));
     let (before, after) = valid_body.split_once("MARK").unwrap();
     for bytes in [&b"\xff\xfe"[..], b"\xc3\x28", b"\xed\xa0\x80", b"\x00"] {
         let body = [before.as_bytes(), bytes, after.as_bytes()].concat();
         let token = format!("Authorization: Bearer {}", service.token);
-        let headers = [token, format!("Content-Type: {JSON}")];
+        let headers = [token, format!("Content-Type: {JSON_MEDIA_TYPE}")];
         let answer = service.request(&format!("POST {ECHO_PATH}"), &headers, &body).await;
         assert_eq!((answer.status, &answer.json()["error"]["code"]), (200, &json!(-32700)));
     }
@@ -176,31 +176,31 @@ async fn invalid_utf_8_is_malformed() {
 
 #[tokio::test]
 async fn wrong_paths_methods_and_media_types_have_their_status() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
-    let valid_body = json_rpc_call("message/send", &message("x"));
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let valid_body = json_rpc_call("message/send", &message_params("x"));
     for (line, media_type, status, code) in [
-        ("GET /", JSON, 404, "path-unknown"),
-        ("GET /nowhere", JSON, 404, "path-unknown"),
-        ("GET /status/", JSON, 404, "path-unknown"),
-        ("GET /../../etc/passwd", JSON, 404, "path-unknown"),
-        ("POST /agents/echo/v2", JSON, 404, "path-unknown"),
-        ("GET /status/agents/nobody", JSON, 404, "agent-unknown"),
-        ("GET /agents/nobody/.well-known/agent-card.json", JSON, 404, "agent-unknown"),
-        ("GET /api/v1/executions/x", JSON, 404, "execution-unknown"),
-        ("GET /api/v1/executions?limit=0", JSON, 400, "invalid-params"),
-        ("GET /api/v1/executions?limit=1001", JSON, 400, "invalid-params"),
-        ("GET /api/v1/executions?limit=many", JSON, 400, "invalid-params"),
-        ("GET /api/v1/executions?cursor=x", JSON, 400, "invalid-params"),
-        ("GET /api/v1/executions?agent=No%20Id", JSON, 400, "invalid-params"),
-        ("GET /api/v1/executions?else=1", JSON, 400, "invalid-params"),
-        ("GET /agents/echo/v1", JSON, 405, "method-not-allowed"),
-        ("DELETE /agents/echo/v1", JSON, 405, "method-not-allowed"),
-        ("PUT /status", JSON, 405, "method-not-allowed"),
-        ("POST /health", JSON, 405, "method-not-allowed"),
-        ("PUT /api/v1/executions", JSON, 405, "method-not-allowed"),
-        ("BREW /status", JSON, 405, "method-not-allowed"),
-        ("GET /status/agents/%ff", JSON, 404, "path-unknown"),
-        ("POST /agents/%ff/v1", JSON, 404, "path-unknown"),
+        ("GET /", JSON_MEDIA_TYPE, 404, "path-unknown"),
+        ("GET /nowhere", JSON_MEDIA_TYPE, 404, "path-unknown"),
+        ("GET /status/", JSON_MEDIA_TYPE, 404, "path-unknown"),
+        ("GET /../../etc/passwd", JSON_MEDIA_TYPE, 404, "path-unknown"),
+        ("POST /agents/echo/v2", JSON_MEDIA_TYPE, 404, "path-unknown"),
+        ("GET /status/agents/nobody", JSON_MEDIA_TYPE, 404, "agent-unknown"),
+        ("GET /agents/nobody/.well-known/agent-card.json", JSON_MEDIA_TYPE, 404, "agent-unknown"),
+        ("GET /api/v1/executions/x", JSON_MEDIA_TYPE, 404, "execution-unknown"),
+        ("GET /api/v1/executions?limit=0", JSON_MEDIA_TYPE, 400, "invalid-params"),
+        ("GET /api/v1/executions?limit=1001", JSON_MEDIA_TYPE, 400, "invalid-params"),
+        ("GET /api/v1/executions?limit=many", JSON_MEDIA_TYPE, 400, "invalid-params"),
+        ("GET /api/v1/executions?cursor=x", JSON_MEDIA_TYPE, 400, "invalid-params"),
+        ("GET /api/v1/executions?agent=No%20Id", JSON_MEDIA_TYPE, 400, "invalid-params"),
+        ("GET /api/v1/executions?else=1", JSON_MEDIA_TYPE, 400, "invalid-params"),
+        ("GET /agents/echo/v1", JSON_MEDIA_TYPE, 405, "method-not-allowed"),
+        ("DELETE /agents/echo/v1", JSON_MEDIA_TYPE, 405, "method-not-allowed"),
+        ("PUT /status", JSON_MEDIA_TYPE, 405, "method-not-allowed"),
+        ("POST /health", JSON_MEDIA_TYPE, 405, "method-not-allowed"),
+        ("PUT /api/v1/executions", JSON_MEDIA_TYPE, 405, "method-not-allowed"),
+        ("BREW /status", JSON_MEDIA_TYPE, 405, "method-not-allowed"),
+        ("GET /status/agents/%ff", JSON_MEDIA_TYPE, 404, "path-unknown"),
+        ("POST /agents/%ff/v1", JSON_MEDIA_TYPE, 404, "path-unknown"),
         ("POST /agents/echo/v1", "text/plain", 415, "content-type-unsupported"),
         (
             "POST /agents/echo/v1",
@@ -231,22 +231,25 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
             service.request(&format!("POST {ECHO_PATH}"), &headers, valid_body.as_bytes()).await;
         assert_eq!(answer.json()["result"]["kind"], "task", "{media_type}");
     }
-    let unknown = service.expect_refusal("nobody", "message/send", message("x")).await;
+    let unknown = service.expect_refusal("nobody", "message/send", message_params("x")).await;
     assert_eq!(unknown, (-32053, "agent-unknown".to_owned()));
 }
 
 #[tokio::test]
 async fn a_too_large_body_is_refused_with_and_without_a_length() {
-    let setup =
-        Setup::with_server_settings("max_body_bytes = 2048", &fake_agent("echo", "echo", ""));
+    let setup = Setup::with_server_settings(
+        "max_body_bytes = 2048",
+        &fake_agent_config("echo", "echo", ""),
+    );
     let service = setup.start().await;
-    let answer =
-        service.post(ECHO_PATH, &json_rpc_call("message/send", &message(&"x".repeat(2048)))).await;
+    let answer = service
+        .post(ECHO_PATH, &json_rpc_call("message/send", &message_params(&"x".repeat(2048))))
+        .await;
     assert_eq!(answer.status, 413);
     assert_eq!(answer.json()["error"]["data"][0]["metadata"]["code"], "body-too-large");
     let chunk = format!("800\r\n{}\r\n", "x".repeat(2048));
     let head = format!(
-        "POST {ECHO_PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: {JSON}\r\n\
+        "POST {ECHO_PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: {JSON_MEDIA_TYPE}\r\n\
          Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}{chunk}0\r\n\r\n",
         service.token
     );

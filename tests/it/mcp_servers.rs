@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use self::processes::count;
+use self::processes::store_pid_and_call_count;
 use crate::harness::mock_model::MockModel;
 use crate::harness::processes::kill9;
-use crate::harness::steps::{ends_of_calls, error, observation};
+use crate::harness::steps::{error_step, observation_step, run_tool_calls};
 use crate::harness::{Service, Setup, poll_until};
-use crate::read_only::skips;
+use crate::read_only::lacks_requirement;
 
 /// Servers, and an agent with their tools. `MODEL` is the address of the model.
 const AGENTS: &str = r#"
@@ -57,13 +57,13 @@ model_id = "local/mock-1"
 tools = ["store__count", "broken__echo", "silent__echo", "absent__echo"]
 "#;
 
-const LATE: &str = "the MCP server did not list its tools within 1 s (`start_timeout`); a command that installs it first needs the \
+const START_TIMEOUT_ERROR: &str = "the MCP server did not list its tools within 1 s (`start_timeout`); a command that installs it first needs the \
                     network";
 
-const KEY: &str = "tool-key-1234567890-abcdefghijklmnopqrstuvwxyz";
+const TOOL_KEY: &str = "tool-key-1234567890-abcdefghijklmnopqrstuvwxyz";
 
 fn setup(agents: &str) -> Setup {
-    let setup = Setup::new(agents).env("TOOL_KEY", KEY);
+    let setup = Setup::new(agents).env("TOOL_KEY", TOOL_KEY);
     fs::create_dir(setup.test_folder().join("writable")).unwrap();
     setup
 }
@@ -77,7 +77,7 @@ async fn start() -> (MockModel, Service) {
 #[tokio::test]
 async fn a_server_answers_calls_of_its_tools() {
     let (model, service) = start().await;
-    let list = [
+    let tool_calls = [
         ("store__env", json!({ "name": "TOOL_KEY" })),
         ("store__echo", json!({ "text": "it's {{ word }}" })),
         ("store__structured", json!({})),
@@ -88,30 +88,32 @@ async fn a_server_answers_calls_of_its_tools() {
         ("store__long", json!({})),
         ("store__none", json!({})),
     ];
-    let ends = ends_of_calls(&service, "worker", &list).await;
+    let results = run_tool_calls(&service, "worker", &tool_calls).await;
     let names = "`append`, `cancelled`, `count`, `crash`, `echo`, `env`, `flood`, `grow`, `hang`, `long`, `many`, `mark`, `refuse`, \
                  `reject`, `structured`, `write`";
     let expected = [
-        observation("***"),
-        observation("it's {{ word }}"),
-        observation("{\"n\":[1,2]}"),
-        observation("with a handshake"),
-        error("no room"),
-        error("the MCP server refused the request with the code -32602: not possible here"),
-        observation(""),
-        error("the result of the MCP server has more than 1 MiB; the call may have had its effect"),
-        error(format!("the MCP server `store` has no tool `none`; it has {names}")),
+        observation_step("***"),
+        observation_step("it's {{ word }}"),
+        observation_step("{\"n\":[1,2]}"),
+        observation_step("with a handshake"),
+        error_step("no room"),
+        error_step("the MCP server refused the request with the code -32602: not possible here"),
+        observation_step(""),
+        error_step(
+            "the result of the MCP server has more than 1 MiB; the call may have had its effect",
+        ),
+        error_step(format!("the MCP server `store` has no tool `none`; it has {names}")),
     ];
-    assert_eq!(ends, expected);
+    assert_eq!(results, expected);
     let requests = json!(model.requests().await).to_string();
-    assert!(!requests.contains(KEY), "{requests}");
+    assert!(!requests.contains(TOOL_KEY), "{requests}");
 }
 
 #[tokio::test]
 async fn the_model_receives_the_definitions_of_the_server() {
     let (model, service) = start().await;
-    ends_of_calls(&service, "worker", &[]).await;
-    ends_of_calls(&service, "other", &[]).await;
+    run_tool_calls(&service, "worker", &[]).await;
+    run_tool_calls(&service, "other", &[]).await;
     let requests = model.requests().await;
     let tool = |request: usize, name: &str| {
         let tools = requests[request]["toolDefinitions"].as_array().unwrap();
@@ -132,7 +134,7 @@ async fn the_model_receives_the_definitions_of_the_server() {
     for (request, name, reason) in [
         (0, "store__none", "the MCP server `store` has no tool `none`"),
         (1, "broken__echo", "the MCP server ended with exit code 3"),
-        (1, "silent__echo", LATE),
+        (1, "silent__echo", START_TIMEOUT_ERROR),
         (1, "absent__echo", "the program `no-such-program` of the MCP server is not installed"),
     ] {
         let tool = tool(request, name);
@@ -144,19 +146,19 @@ async fn the_model_receives_the_definitions_of_the_server() {
 #[tokio::test]
 async fn a_server_that_does_not_start_is_an_error_of_the_call() {
     let (model, service) = start().await;
-    let list = ["broken__echo", "silent__echo", "absent__echo", "store__count"];
-    let list = list.map(|name| (name, json!({ "text": "x" })));
-    let ends = ends_of_calls(&service, "other", &list).await;
-    let (kind, text) = &ends[0];
+    let tool_names = ["broken__echo", "silent__echo", "absent__echo", "store__count"];
+    let tool_calls = tool_names.map(|name| (name, json!({ "text": "x" })));
+    let results = run_tool_calls(&service, "other", &tool_calls).await;
+    let (kind, text) = &results[0];
     let start = "the MCP server ended with exit code 3: ";
     assert!(kind == "error" && text.starts_with(start) && text.contains("cannot start"), "{text}");
     assert!(text.contains("TOOL_KEY="), "{text}");
     let requests = json!(model.requests().await).to_string();
-    assert!(requests.contains("TOOL_KEY=") && !requests.contains(KEY), "{requests}");
-    assert_eq!(ends[1], error(LATE));
+    assert!(requests.contains("TOOL_KEY=") && !requests.contains(TOOL_KEY), "{requests}");
+    assert_eq!(results[1], error_step(START_TIMEOUT_ERROR));
     let missing = "the program `no-such-program` of the MCP server is not installed";
-    assert_eq!(ends[2], error(missing));
-    assert_eq!(ends[3].0, "observation", "{ends:?}");
+    assert_eq!(results[2], error_step(missing));
+    assert_eq!(results[3].0, "observation", "{results:?}");
     let log = service.stderr_text();
     assert!(log.contains("MCP server did not start") && !log.contains("cannot start:"), "{log}");
     drop(model);
@@ -164,23 +166,23 @@ async fn a_server_that_does_not_start_is_an_error_of_the_call() {
 
 #[tokio::test]
 async fn a_server_is_confined() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
     let setup = setup(&AGENTS.replace("MODEL", &model.base_url())).without_bubblewrap();
     let service = setup.start().await;
-    let temporary = expect_confined(&service).await;
-    assert!(temporary.is_dir(), "{temporary:?}");
+    let temporary_folder = expect_confined(&service).await;
+    assert!(temporary_folder.is_dir(), "{temporary_folder:?}");
     // The folder is removed with the process.
-    let (pid, _) = count(&service, "worker").await;
+    let (pid, _) = store_pid_and_call_count(&service, "worker").await;
     kill9(pid);
-    poll_until("the end of the folder", async || (!temporary.exists()).then_some(())).await;
+    poll_until("the end of the folder", async || (!temporary_folder.exists()).then_some(())).await;
 }
 
 #[tokio::test]
 async fn a_server_in_bubblewrap_is_confined() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -198,21 +200,21 @@ async fn expect_confined(service: &Service) -> PathBuf {
     let folder = service.setup.test_folder();
     let write = |path: &Path| ("store__write", json!({ "path": path, "text": "x" }));
     let inside = folder.join("writable/file");
-    let list = [
+    let tool_calls = [
         write(&inside),
         write(&folder.join("outside")),
         ("store__env", json!({ "name": "TMPDIR" })),
     ];
-    let ends = ends_of_calls(service, "worker", &list).await;
-    assert_eq!(ends[0], observation("written"));
+    let results = run_tool_calls(service, "worker", &tool_calls).await;
+    assert_eq!(results[0], observation_step("written"));
     assert_eq!(fs::read_to_string(inside).unwrap(), "x");
-    assert!(ends[1].0 == "error" && !folder.join("outside").exists(), "{ends:?}");
-    PathBuf::from(&ends[2].1)
+    assert!(results[1].0 == "error" && !folder.join("outside").exists(), "{results:?}");
+    PathBuf::from(&results[2].1)
 }
 
 #[tokio::test]
 async fn the_doctor_reports_servers() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -231,7 +233,7 @@ async fn the_doctor_reports_servers() {
 
 #[tokio::test]
 async fn a_server_that_can_change_the_configuration_is_reported() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);

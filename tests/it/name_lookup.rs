@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::id;
-use crate::harness::{Service, Setup, fake_agent};
+use crate::harness::client::task_id;
+use crate::harness::{Service, Setup, fake_agent_config};
 
 fn agents() -> String {
     let fails = "[agents.fails]\ncommand = 'sh'\n\
         args = ['-c', 'for n in 1 2 3 4 5 6 7; do echo \"line $n\" >&2; done; exit 3']\n";
-    [fake_agent("echo", "echo", ""), fails.to_owned()].concat()
+    [fake_agent_config("echo", "echo", ""), fails.to_owned()].concat()
 }
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn a_failed_command_shows_exit_code_and_last_lines() {
         &["send", "--no-stream", "fails", "hello"],
         &["agents", "test", "fails"],
     ] {
-        let output = service.command(words, "").await;
+        let output = service.run_command(words, "").await;
         let stderr = &output.stderr;
         assert_eq!(output.exit_code, Some(5), "{output:?}");
         for line in ["agent-exit", "\n  exit code: 3", "\n  standard error: line 7", "line 3"] {
@@ -28,7 +28,7 @@ async fn a_failed_command_shows_exit_code_and_last_lines() {
         }
         assert!(!stderr.contains("line 2"), "{words:?} shows more than the end: {stderr}");
         let id = stderr.split("more: algonius tasks show ").nth(1).unwrap().trim();
-        let task_output = service.command(&["tasks", "show", id], "").await;
+        let task_output = service.run_command(&["tasks", "show", id], "").await;
         assert!(
             task_output.exit_code == Some(0) && task_output.stdout.contains("line 1"),
             "{task_output:?}"
@@ -49,7 +49,7 @@ fn id_prefix(id: &str, to: usize) -> &str {
 async fn a_task_is_found_by_the_start_or_end_of_its_id() {
     let service = Service::start(&agents()).await;
     let (one, two) =
-        (id(&service.send("echo", "one").await), id(&service.send("echo", "two").await));
+        (task_id(&service.send("echo", "one").await), task_id(&service.send("echo", "two").await));
     let (simple, upper) = (one.replace('-', ""), one.to_uppercase());
     for part in [
         &one,
@@ -59,25 +59,25 @@ async fn a_task_is_found_by_the_start_or_end_of_its_id() {
         id_suffix(&simple, 22),
         id_suffix(&upper, 28),
     ] {
-        let output = service.command(&["tasks", "show", part], "").await;
+        let output = service.run_command(&["tasks", "show", part], "").await;
         assert!(output.stdout.starts_with(&format!("task     {one}\n")), "{part}: {output:?}");
     }
-    let watch_output = service.command(&["tasks", "watch", id_suffix(&two, 28)], "").await;
+    let watch_output = service.run_command(&["tasks", "watch", id_suffix(&two, 28)], "").await;
     assert_eq!((watch_output.exit_code, watch_output.stdout.as_str()), (Some(0), "two"));
     // Ids of the same moment have the same start.
-    let ambiguous_output = service.command(&["tasks", "show", id_prefix(&one, 6)], "").await;
+    let ambiguous_output = service.run_command(&["tasks", "show", id_prefix(&one, 6)], "").await;
     assert_eq!(ambiguous_output.exit_code, Some(4), "{ambiguous_output:?}");
     for line in [&one, &two, "one", "two"] {
         assert!(ambiguous_output.stderr.contains(line), "{line}: {ambiguous_output:?}");
     }
     for unknown_id in ["abc", "ffffffff", "nonsense", "../status", "%"] {
-        let output = service.command(&["tasks", "show", unknown_id], "").await;
+        let output = service.run_command(&["tasks", "show", unknown_id], "").await;
         assert!(
             output.exit_code == Some(3) && output.stderr.contains("execution-unknown"),
             "{output:?}"
         );
     }
-    let delete_output = service.command(&["tasks", "delete", id_suffix(&one, 28)], "").await;
+    let delete_output = service.run_command(&["tasks", "delete", id_suffix(&one, 28)], "").await;
     assert_ne!(delete_output.exit_code, Some(0), "a part of an id removed a task");
     let refused = service.get("/api/v1/executions?id=xyz1").await;
     assert_eq!((refused.status, refused.error_code().as_str()), (400, "invalid-params"));
@@ -89,11 +89,11 @@ async fn a_partial_id_finds_no_task_of_others() {
     let token = |name: &str| format!("{name}-{}", "x".repeat(40));
     let setup = Setup::new(&[agents(), tokens.to_owned()].concat());
     let service = setup.env("ANN", &token("ann")).env("BOB", &token("bob")).start().await;
-    let task = id(&service.with_token(&token("ann")).send("echo", "hers").await);
+    let task = task_id(&service.client_with_token(&token("ann")).send("echo", "hers").await);
     let path = format!("/api/v1/executions?summary=true&id={}", id_suffix(&task, 24));
-    let ann_list = service.with_token(&token("ann")).get(&path).await.json();
+    let ann_list = service.client_with_token(&token("ann")).get(&path).await.json();
     assert_eq!(ann_list["executions"][0]["summary"], json!({"caller": "ann", "request": "hers"}));
-    let bob_list = service.with_token(&token("bob")).get(&path).await.json();
+    let bob_list = service.client_with_token(&token("bob")).get(&path).await.json();
     assert_eq!(bob_list["executions"], json!([]));
 }
 
@@ -102,11 +102,11 @@ async fn a_task_list_shows_owner_and_input() {
     let service = Service::start(&agents()).await;
     let long = format!("\n\n  please do {}\nmore", "x".repeat(200));
     service.send("echo", &long).await;
-    let list = service.command(&["tasks", "list"], "").await.stdout;
+    let list = service.run_command(&["tasks", "list"], "").await.stdout;
     assert!(list.contains("CALLER") && list.contains("operator"), "{list}");
     assert!(list.contains("please do xxx") && list.contains('…'), "{list}");
     let json: Value =
-        serde_json::from_str(&service.command(&["tasks", "list", "--json"], "").await.stdout)
+        serde_json::from_str(&service.run_command(&["tasks", "list", "--json"], "").await.stdout)
             .unwrap();
     let summary = &json["executions"][0]["summary"];
     assert_eq!(summary["caller"], "operator");
@@ -135,11 +135,11 @@ async fn an_unknown_name_suggests_the_nearest() {
         (&["tasks", "list", "--class", "agnet"], "did you mean `agent`?", 4),
         (&["tasks", "export", "--trigger", "schedul"], "did you mean `schedule`?", 4),
     ] {
-        let output = service.command(words, "").await;
+        let output = service.run_command(words, "").await;
         assert!(output.stderr.contains(suggestion), "{words:?}: {output:?}");
         assert_eq!(output.exit_code, Some(code), "{words:?}: {output:?}");
     }
-    let far = service.command(&["send", "zzzzzzzz", "x"], "").await;
+    let far = service.run_command(&["send", "zzzzzzzz", "x"], "").await;
     assert!(!far.stderr.contains("did you mean"), "{far:?}");
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, id, outcome};
-use crate::harness::{Service, ServiceClient, fake_agent, message};
+use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::{Service, ServiceClient, fake_agent_config, message_params};
 
 /// One byte at a time, so that each border lies within a character once; and events that are no
 /// text in ways of their own: half of a pair, a byte that is no UTF-8, a control character.
@@ -27,12 +27,12 @@ output = "events"
 const NOISE: &str = "\u{1b}[31mred\u{1b}[0m \u{fffd}\u{fffd} bell\u{7} zero\u{0} half \u{fffd}";
 
 async fn start_service() -> Service {
-    Service::start(&[AGENTS, &fake_agent("noisy", "noisy", "")].concat()).await
+    Service::start(&[AGENTS, &fake_agent_config("noisy", "noisy", "")].concat()).await
 }
 
 /// The texts that a stream over JSON-RPC shows, put together.
 async fn streamed_text(client: &ServiceClient, agent: &str) -> String {
-    let body = client.call(agent, "message/stream", &message("go")).await.body;
+    let body = client.call(agent, "message/stream", &message_params("go")).await.body;
     let events = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let events: Vec<Value> = events.map(|event| serde_json::from_str(event).unwrap()).collect();
     let texts = events
@@ -53,10 +53,10 @@ async fn rest_answer(client: &ServiceClient, agent: &str) -> String {
     ];
     let line = format!("POST /agents/{agent}/v1/message:send");
     let answer = client.request(&line, &headers, body.to_string().as_bytes()).await.json();
-    outcome_of(&answer["task"])
+    answer_text(&answer["task"])
 }
 
-fn outcome_of(task: &Value) -> String {
+fn answer_text(task: &Value) -> String {
     let text = task.pointer("/artifacts/0/parts/0/text").and_then(Value::as_str);
     text.unwrap_or_default().to_owned()
 }
@@ -68,9 +68,9 @@ async fn invalid_utf_8_is_shown_as_text_over_http() {
         [("noisy", NOISE), ("slow", "é€😀"), ("teller", "a 😀, \u{0} and \u{1b}[1m")]
     {
         let task = service.send(agent, "go").await;
-        assert_eq!(outcome(&task), completed_with(expected), "{agent}");
-        let stored_task = service.task(agent, &id(&task)).await;
-        assert_eq!(outcome(&stored_task), completed_with(expected), "{agent}");
+        assert_eq!(task_outcome(&task), completed_with(expected), "{agent}");
+        let stored_task = service.task(agent, &task_id(&task)).await;
+        assert_eq!(task_outcome(&stored_task), completed_with(expected), "{agent}");
         assert_eq!(streamed_text(&service, agent).await, expected, "{agent}");
         assert_eq!(rest_answer(&service, agent).await, expected, "{agent}");
     }
@@ -80,11 +80,11 @@ async fn invalid_utf_8_is_shown_as_text_over_http() {
 async fn the_record_shows_replaced_bytes_and_warns_of_them() {
     let service = start_service().await;
     let noisy = service.send("noisy", "go").await;
-    let record = service.execution(&id(&noisy)).await;
-    let errors = "\u{1b}]0;title\u{7} warning \u{fffd}(\n";
-    assert_eq!((&record["output"], &record["stderr"]), (&json!(NOISE), &json!(errors)));
+    let record = service.execution(&task_id(&noisy)).await;
+    let expected_stderr = "\u{1b}]0;title\u{7} warning \u{fffd}(\n";
+    assert_eq!((&record["output"], &record["stderr"]), (&json!(NOISE), &json!(expected_stderr)));
     let task = service.send("teller", "go").await;
-    let events = service.execution(&id(&task)).await["events"].clone();
+    let events = service.execution(&task_id(&task)).await["events"].clone();
     let warnings =
         events.as_array().unwrap().iter().filter(|event| event["data"]["kind"] == "warning");
     assert_eq!(warnings.count(), 1, "{events}");

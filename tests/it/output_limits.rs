@@ -4,8 +4,8 @@ use std::fs;
 
 use nix::unistd::Pid;
 
-use crate::harness::client::outcome;
-use crate::harness::{Service, fake_agent};
+use crate::harness::client::task_outcome;
+use crate::harness::{Service, fake_agent_config};
 
 /// As a program with line ends, as one without, and on standard error.
 fn agents() -> String {
@@ -19,7 +19,7 @@ command = "sh"
 args = ["-c", "FAKE flood 200000000 >&2; printf done"]
 max_output_bytes = 1_000_000
 "#;
-    [&fake_agent("lines", "flood 200000000", ""), config].concat()
+    [&fake_agent_config("lines", "flood 200000000", ""), config].concat()
 }
 
 /// The most memory that the service had so far, in bytes.
@@ -36,7 +36,7 @@ async fn a_flood_of_200_megabytes_keeps_its_ends_and_little_memory() {
     let limits = [("lines", 10 << 20), ("words", 1_000_000), ("errors", 1_000_000)];
     let initial_bytes = peak_memory_bytes(&service);
     for (agent, limit) in limits {
-        let (state, answer) = outcome(&service.send(agent, "").await);
+        let (state, answer) = task_outcome(&service.send(agent, "").await);
         assert_eq!(state, "completed", "{agent}");
         if agent == "errors" {
             assert_eq!(answer, "done");

@@ -5,10 +5,10 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, id, outcome, state};
-use crate::harness::{Service, Setup, fake_agent, message};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome, task_state};
+use crate::harness::{Service, Setup, fake_agent_config, message_params};
 
-const EXTENSION: &str = "https://algonius.dev/a2a/ext/overrides/v1";
+const OVERRIDES_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/overrides/v1";
 
 /// Tells its folder and its branch; asks first when it is told to.
 const AGENT: &str = r#"
@@ -27,7 +27,7 @@ env = ["BRANCH"]
 "#;
 
 async fn start_service() -> Service {
-    let setup = Setup::new(&format!("{AGENT}{}", fake_agent("echo", "echo", "")));
+    let setup = Setup::new(&format!("{AGENT}{}", fake_agent_config("echo", "echo", "")));
     for folder in ["repos/a", "elsewhere"] {
         fs::create_dir_all(setup.test_folder().join(folder)).unwrap();
     }
@@ -37,9 +37,9 @@ async fn start_service() -> Service {
 }
 
 /// A message with this choice.
-fn message_with_override(text: &str, choice: Value) -> Value {
-    let mut params = message(text);
-    params["message"]["metadata"] = json!({ EXTENSION: choice });
+fn message_params_with_overrides(text: &str, overrides: Value) -> Value {
+    let mut params = message_params(text);
+    params["message"]["metadata"] = json!({ OVERRIDES_EXTENSION_URI: overrides });
     params
 }
 
@@ -58,16 +58,22 @@ async fn a_caller_may_choose_allowed_folders_and_variables() {
     let (folder, real) =
         (path_as_written(&service, "repos/in"), canonical_path(&service, "repos/a"));
     let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
-    let task = service.rpc("placed", "message/send", &message_with_override("go", choice)).await;
-    assert_eq!(outcome(&task), completed_with(&format!("{real} next")));
-    let detail = service.execution(&id(&task)).await;
+    let task = service
+        .expect_result("placed", "message/send", &message_params_with_overrides("go", choice))
+        .await;
+    assert_eq!(task_outcome(&task), completed_with(&format!("{real} next")));
+    let detail = service.execution(&task_id(&task)).await;
     assert_eq!(detail["workingDirectory"], folder);
     assert_eq!(detail["environment"], json!({"BRANCH": "next"}));
 
     let card = service.get("/agents/placed/.well-known/agent-card.json").await;
-    assert!(card.body.contains(EXTENSION) && !card.body.contains("repos"), "{}", card.body);
+    assert!(
+        card.body.contains(OVERRIDES_EXTENSION_URI) && !card.body.contains("repos"),
+        "{}",
+        card.body
+    );
     let card = service.get("/agents/echo/.well-known/agent-card.json").await;
-    assert!(!card.body.contains(EXTENSION), "{}", card.body);
+    assert!(!card.body.contains(OVERRIDES_EXTENSION_URI), "{}", card.body);
 }
 
 #[tokio::test]
@@ -90,7 +96,7 @@ async fn forbidden_overrides_are_refused_and_outside_links_fail() {
         let refused = service.expect_refusal(
             "placed",
             "message/send",
-            message_with_override("go", choice.clone()),
+            message_params_with_overrides("go", choice.clone()),
         );
         assert_eq!(refused.await, (-32602, code.to_owned()), "{choice}");
     }
@@ -98,16 +104,16 @@ async fn forbidden_overrides_are_refused_and_outside_links_fail() {
         .expect_refusal(
             "echo",
             "message/send",
-            message_with_override("go", directory_choice("repos/a")),
+            message_params_with_overrides("go", directory_choice("repos/a")),
         )
         .await;
     assert_eq!(refused.1, "override-refused");
     assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
 
     for name in ["repos/out", "repos/none"] {
-        let choice = message_with_override("go", directory_choice(name));
-        let task = service.rpc("placed", "message/send", &choice).await;
-        assert_eq!(outcome(&task), failed_with("override-refused"), "{name}");
+        let choice = message_params_with_overrides("go", directory_choice(name));
+        let task = service.expect_result("placed", "message/send", &choice).await;
+        assert_eq!(task_outcome(&task), failed_with("override-refused"), "{name}");
         let status_message = task["status"]["message"].to_string();
         assert!(!status_message.contains(&canonical_path(&service, "")), "{status_message}");
     }
@@ -118,36 +124,51 @@ async fn an_answer_keeps_the_overrides_of_its_task() {
     let mut service = start_service().await;
     let folder = path_as_written(&service, "repos/a");
     let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
-    let task =
-        service.rpc("placed", "message/send", &message_with_override("ask", choice.clone())).await;
-    assert_eq!(state(&task), "input-required");
+    let task = service
+        .expect_result(
+            "placed",
+            "message/send",
+            &message_params_with_overrides("ask", choice.clone()),
+        )
+        .await;
+    assert_eq!(task_state(&task), "input-required");
     service.sigterm();
     assert!(service.wait_for_exit().await.success());
     service.restart().await;
     let answer = |text: &str, params: Value| {
         let mut params = params;
-        params["message"]["taskId"] = json!(id(&task));
+        params["message"]["taskId"] = json!(task_id(&task));
         params["message"]["messageId"] = json!(text);
         params
     };
-    let next_answer = answer("again", message("ask"));
-    let updated_task = service.rpc("placed", "message/send", &next_answer).await;
-    assert_eq!((id(&updated_task), state(&updated_task)), (id(&task), "input-required".to_owned()));
-    let override_params = message_with_override("ask", json!({"environment": {"BRANCH": "third"}}));
-    let updated_task =
-        service.rpc("placed", "message/send", &answer("anew", override_params)).await;
-    assert_eq!(state(&updated_task), "input-required");
-    let finished = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
+    let next_answer = answer("again", message_params("ask"));
+    let updated_task = service.expect_result("placed", "message/send", &next_answer).await;
     assert_eq!(
-        outcome(&finished),
+        (task_id(&updated_task), task_state(&updated_task)),
+        (task_id(&task), "input-required".to_owned())
+    );
+    let override_params =
+        message_params_with_overrides("ask", json!({"environment": {"BRANCH": "third"}}));
+    let updated_task =
+        service.expect_result("placed", "message/send", &answer("anew", override_params)).await;
+    assert_eq!(task_state(&updated_task), "input-required");
+    let finished = service
+        .expect_result("placed", "message/send", &answer("last", message_params("go")))
+        .await;
+    assert_eq!(
+        task_outcome(&finished),
         completed_with(&format!("{} third", canonical_path(&service, "repos/a")))
     );
 
     // The same answer again is the same one; with another choice it is another message.
-    let duplicate = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
-    assert_eq!(id(&duplicate), id(&task));
-    let other =
-        answer("last", message_with_override("go", json!({"environment": {"BRANCH": "x"}})));
+    let duplicate = service
+        .expect_result("placed", "message/send", &answer("last", message_params("go")))
+        .await;
+    assert_eq!(task_id(&duplicate), task_id(&task));
+    let other = answer(
+        "last",
+        message_params_with_overrides("go", json!({"environment": {"BRANCH": "x"}})),
+    );
     let refused = service.expect_refusal("placed", "message/send", other).await;
     assert_eq!(refused.1, "message-reused");
 }
@@ -157,12 +178,12 @@ async fn the_command_line_sets_overrides() {
     let service = start_service().await;
     let folder = path_as_written(&service, "repos/a");
     let arguments = ["send", "placed", "go", "--working-dir", &folder, "--env", "BRANCH=next"];
-    let output = service.command(&arguments, "").await;
+    let output = service.run_command(&arguments, "").await;
     assert_eq!(
         output.stdout.trim(),
         format!("{} next", canonical_path(&service, "repos/a")),
         "{output:?}"
     );
-    let output = service.command(&["send", "placed", "go", "--env", "PATH=/tmp"], "").await;
+    let output = service.run_command(&["send", "placed", "go", "--env", "PATH=/tmp"], "").await;
     assert!(output.stderr.contains("override-refused"), "{output:?}");
 }

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 
-use algonius_actors::model::access::principal::{Token, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Token};
 use algonius_actors::model::agent::budget::Charge;
-use algonius_actors::model::execution::event::{Chunk, Event, TextRange};
+use algonius_actors::model::execution::event::{Event, TextChunk, TextRange};
 use algonius_actors::model::execution::record::{
-    ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record,
+    ExecutionFilter, ExecutionPage, ExecutionPageQuery, ExecutionRecord,
 };
 use algonius_actors::model::execution::{AttemptId, Fence};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
 use algonius_actors::model::schedule::Schedule;
 use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceQuery};
 use algonius_actors::ports::ledger::{
-    AcceptCommand, Acceptance, ClaimCommand, ClaimResult, Ledger, LedgerError, ResumeCommand,
+    AcceptCommand, AcceptResult, AnswerCommand, ClaimCommand, ClaimResult, Ledger, LedgerError,
     Settlement, WriteBatch,
 };
 use algonius_actors::ports::schedule_store::{ScheduleAdvance, ScheduleStore, SettledOccurrence};
@@ -38,12 +38,12 @@ pub(crate) async fn with_paused_time<T>(work: impl Future<Output = T>) -> T {
 
 #[async_trait]
 impl Ledger for PausedTimeStore {
-    async fn accept(&self, accept: AcceptCommand) -> Result<Acceptance, LedgerError> {
+    async fn accept(&self, accept: AcceptCommand) -> Result<AcceptResult, LedgerError> {
         with_paused_time(Ledger::accept(&*self.0, accept)).await
     }
 
-    async fn resume(&self, resume: ResumeCommand) -> Result<bool, LedgerError> {
-        with_paused_time(Ledger::resume(&*self.0, resume)).await
+    async fn record_answer(&self, resume: AnswerCommand) -> Result<bool, LedgerError> {
+        with_paused_time(Ledger::record_answer(&*self.0, resume)).await
     }
 
     async fn sealed_input(&self, id: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError> {
@@ -72,8 +72,8 @@ impl Ledger for PausedTimeStore {
         with_paused_time(Ledger::write(&*self.0, id, fence, batch)).await
     }
 
-    async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
-        with_paused_time(Ledger::append(&*self.0, id, chunk)).await
+    async fn append_chunk(&self, id: ExecutionId, chunk: TextChunk) -> Result<(), LedgerError> {
+        with_paused_time(Ledger::append_chunk(&*self.0, id, chunk)).await
     }
 
     async fn delete_output(
@@ -88,11 +88,14 @@ impl Ledger for PausedTimeStore {
         with_paused_time(Ledger::settle(&*self.0, settlement)).await
     }
 
-    async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
+    async fn execution(&self, id: ExecutionId) -> Result<Option<ExecutionRecord>, LedgerError> {
         with_paused_time(Ledger::execution(&*self.0, id)).await
     }
 
-    async fn executions(&self, filter: ExecutionFilter) -> Result<Vec<Record>, LedgerError> {
+    async fn executions(
+        &self,
+        filter: ExecutionFilter,
+    ) -> Result<Vec<ExecutionRecord>, LedgerError> {
         with_paused_time(Ledger::executions(&*self.0, filter)).await
     }
 
@@ -119,12 +122,12 @@ impl Ledger for PausedTimeStore {
         with_paused_time(Ledger::spent_by_all(&*self.0, days)).await
     }
 
-    async fn replace_seeded_tokens(
+    async fn replace_configured_tokens(
         &self,
-        tokens: Vec<TokenSeed>,
+        tokens: Vec<ConfiguredToken>,
         at: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
-        with_paused_time(Ledger::replace_seeded_tokens(&*self.0, tokens, at)).await
+        with_paused_time(Ledger::replace_configured_tokens(&*self.0, tokens, at)).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {

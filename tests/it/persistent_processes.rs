@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, id, outcome, state};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome, task_state};
 use crate::harness::processes::{is_alive, kill9, processes_with_env};
-use crate::harness::{Service, ServiceClient, json_rpc_call, message, poll_until};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message_params, poll_until};
 
 /// An agent whose program is kept, in this part of the fake one.
-fn session_agent(part: &str, settings: &str, turn: &str) -> String {
+fn session_agent(role_args: &str, settings: &str, turn: &str) -> String {
     format!(
-        "session_timeout_min = 0.05\n[agents.kept]\ncommand = 'FAKE'\nargs = [{part}]\n\
+        "session_timeout_min = 0.05\n[agents.kept]\ncommand = 'FAKE'\nargs = [{role_args}]\n\
          mode = 'interactive'\nstop_grace = 0.3\nmax_concurrent = 2\n{settings}\n{turn}\n"
     )
 }
@@ -27,14 +27,18 @@ fn line_agents(settings: &str) -> String {
     session_agent("'turns'", settings, LINE_PROTOCOL)
 }
 
-fn message_in_context(context: &str, text: &str) -> Value {
-    let mut params = message(text);
+fn message_params_in_context(context: &str, text: &str) -> Value {
+    let mut params = message_params(text);
     params["message"]["contextId"] = json!(context);
     params
 }
 
 async fn send_in_context(client: &ServiceClient, context: &str, text: &str) -> (String, String) {
-    outcome(&client.rpc("kept", "message/send", &message_in_context(context, text)).await)
+    task_outcome(
+        &client
+            .expect_result("kept", "message/send", &message_params_in_context(context, text))
+            .await,
+    )
 }
 
 /// The process that answers in a conversation.
@@ -44,7 +48,7 @@ async fn request_pid(client: &ServiceClient, context: &str) -> i32 {
 }
 
 async fn stream_answer(client: &ServiceClient, context: &str, text: &str) -> String {
-    let body = json_rpc_call("message/stream", &message_in_context(context, text));
+    let body = json_rpc_call("message/stream", &message_params_in_context(context, text));
     client.post("/agents/kept/v1", &body).await.body
 }
 
@@ -162,25 +166,25 @@ async fn a_process_death_loses_context_or_fails_the_running_turn() {
             "{stream_text}"
         );
     }
-    let id = id(&service.submit("kept", message_in_context("c", "hang")).await);
+    let id = task_id(&service.submit("kept", message_params_in_context("c", "hang")).await);
     let busy_processes = poll_until("it hangs", async || {
         let processes = service.agent_status("kept").await["pooledProcesses"].clone();
         (processes[0]["busy"] == true).then_some(processes)
     })
     .await;
     kill9(i32::try_from(busy_processes[0]["pid"].as_i64().unwrap()).unwrap());
-    assert_eq!(outcome(&service.wait_for_end("kept", &id).await), failed_with("agent-killed"));
+    assert_eq!(task_outcome(&service.wait_for_end("kept", &id).await), failed_with("agent-killed"));
 }
 
 /// Begins a message that is not answered, and calls it off.
 async fn send_and_cancel(service: &Service) {
-    let id = id(&service.submit("kept", message_in_context("c", "hang")).await);
+    let id = task_id(&service.submit("kept", message_params_in_context("c", "hang")).await);
     poll_until("it runs", async || {
         (service.execution(&id).await["state"] == "running").then_some(())
     })
     .await;
-    assert_eq!(state(&service.cancel("kept", &id).await), "canceled");
-    assert_eq!(state(&service.wait_for_end("kept", &id).await), "canceled");
+    assert_eq!(task_state(&service.cancel("kept", &id).await), "canceled");
+    assert_eq!(task_state(&service.wait_for_end("kept", &id).await), "canceled");
 }
 
 #[tokio::test]
@@ -205,15 +209,18 @@ async fn cancelling_a_turn_interrupts_it_and_keeps_the_process() {
 async fn turns_of_one_conversation_run_in_order_without_leaks() {
     let service = Service::start(&line_agents("")).await;
     assert_eq!(send_in_context(&service, "c", "late too late").await, completed_with("in time\n"));
-    let hanging = id(&service.submit("kept", message_in_context("c", "hang")).await);
-    let next_task = id(&service.submit("kept", message_in_context("c", "next")).await);
+    let hanging = task_id(&service.submit("kept", message_params_in_context("c", "hang")).await);
+    let next_task = task_id(&service.submit("kept", message_params_in_context("c", "next")).await);
     poll_until("its place", async || {
         let execution = service.execution(&next_task).await.to_string();
         execution.contains("conversation-busy").then_some(())
     })
     .await;
     service.cancel("kept", &hanging).await;
-    assert_eq!(outcome(&service.wait_for_end("kept", &next_task).await), completed_with("next\n"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("kept", &next_task).await),
+        completed_with("next\n")
+    );
     assert_eq!(send_in_context(&service, "c", "two\nlines").await, failed_with("input-rejected"));
     assert_eq!(send_in_context(&service, "c", "after").await, completed_with("next after\n"));
 }
@@ -240,7 +247,7 @@ async fn a_program_without_keep_alive_resumes_by_its_session() {
 }
 
 /// Remembers in a file what was said, and says once in which: at its start.
-const REMEMBERS: &str = r#"
+const REMEMBERING_AGENT: &str = r#"
 [agents.kept]
 command = "sh"
 args = ["-c", """id=${1:-s-$$}; echo "session: $id" >&2; echo start >> HERE/log
@@ -254,13 +261,14 @@ turn = { end_line = "END" }
 
 #[tokio::test]
 async fn a_pooled_process_with_sessions_resumes_after_any_end() {
-    let mut service = Service::start(REMEMBERS).await;
-    let first_task = service.rpc("kept", "message/send", &message_in_context("c", "one")).await;
-    assert_eq!(outcome(&first_task), completed_with("one \n"));
+    let mut service = Service::start(REMEMBERING_AGENT).await;
+    let first_task =
+        service.expect_result("kept", "message/send", &message_params_in_context("c", "one")).await;
+    assert_eq!(task_outcome(&first_task), completed_with("one \n"));
     assert_eq!(send_in_context(&service, "c", "two").await, completed_with("one two \n"));
     assert_eq!(service.setup.read("log"), "start\n", "one program served both");
     // What removes an execution removes the sessions that it used last.
-    let deletion = service.command(&["tasks", "delete", &id(&first_task)], "").await;
+    let deletion = service.run_command(&["tasks", "delete", &task_id(&first_task)], "").await;
     assert_eq!(deletion.exit_code, Some(0), "{deletion:?}");
     service.sigterm();
     assert!(service.wait_for_exit().await.success());
@@ -286,7 +294,7 @@ async fn a_pooled_process_with_sessions_resumes_after_any_end() {
 
 #[tokio::test]
 async fn a_process_per_turn_resumes_by_its_session() {
-    let agent = REMEMBERS.replace("stop_grace", "keep_alive = false\nstop_grace");
+    let agent = REMEMBERING_AGENT.replace("stop_grace", "keep_alive = false\nstop_grace");
     let service = Service::start(&agent).await;
     for (text, answer) in [("one", "one \n"), ("two", "one two \n"), ("three", "one two three \n")]
     {

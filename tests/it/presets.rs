@@ -8,9 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::harness::client::outcome;
+use crate::harness::client::task_outcome;
 use crate::harness::{Setup, poll_until};
-use preset_programs::{API_KEY, FAKE_PROGRAMS, RecordedCall, install_all};
+use preset_programs::{API_KEY, FAKE_PROGRAMS, RecordedInvocation, install_all};
 
 /// Every preset that names a program, two lines each.
 fn all_presets() -> String {
@@ -24,17 +24,21 @@ fn all_presets() -> String {
 async fn two_lines_configure_an_agent_of_each_known_program() {
     let service = install_all(Setup::new(&all_presets())).start().await;
     for fake in FAKE_PROGRAMS {
-        let (state, answer) = outcome(&service.send(fake.preset, "what is it?").await);
+        let (state, answer) = task_outcome(&service.send(fake.preset, "what is it?").await);
         assert_eq!(state, "completed", "{}: {answer}", fake.preset);
         assert!(answer.contains("it works"), "{}: {answer}", fake.preset);
-        let recorded = RecordedCall::of_agent(&service.setup, fake.preset);
-        let recorded_input = match fake.input {
+        let recorded = RecordedInvocation::read_for_agent(&service.setup, fake.preset);
+        let recorded_input = match fake.input_mode {
             "args" => recorded.argv.lines().last().unwrap().to_owned(),
             "file" => recorded.file,
             _ => recorded.stdin,
         };
         assert_eq!(recorded_input, "what is it?", "{}", fake.preset);
-        assert!(recorded.env.contains(&format!("{}={API_KEY}", fake.key)), "{}", recorded.env);
+        assert!(
+            recorded.env.contains(&format!("{}={API_KEY}", fake.key_variable)),
+            "{}",
+            recorded.env
+        );
         assert!(recorded.env.contains("NO_COLOR=1"), "{}", recorded.env);
         assert!(!recorded.env.contains("UNLISTED"), "{}", recorded.env);
         let mode = fs::metadata(fake.home(&service.setup)).unwrap().permissions().mode();
@@ -64,8 +68,8 @@ async fn home_files_are_written_once_and_private() {
 async fn model_and_access_become_program_arguments() {
     let text = "[agents.codex]\npreset = 'codex'\nmodel = 'large'\naccess = 'read-write'\n";
     let service = install_all(Setup::new(text)).start().await;
-    assert_eq!(outcome(&service.send("codex", "x").await).0, "completed");
-    let argv = RecordedCall::of_agent(&service.setup, "codex").argv;
+    assert_eq!(task_outcome(&service.send("codex", "x").await).0, "completed");
+    let argv = RecordedInvocation::read_for_agent(&service.setup, "codex").argv;
     assert!(argv.ends_with("-s\nworkspace-write\n-m\nlarge\n"), "{argv}");
 }
 
@@ -75,11 +79,11 @@ async fn a_text_with_a_leading_dash_is_never_an_option() {
                 [agents.bare]\npreset = 'continue'\ninput_args = ['{{ input }}']\n";
     let service = install_all(Setup::new(text)).start().await;
     let task = service.send("bare", "--auto").await;
-    assert_eq!(outcome(&task).1, "input-rejected", "{task}");
-    let long_output = service.command(&["send", "bare", "-"], &"x".repeat(110_000)).await;
+    assert_eq!(task_outcome(&task).1, "input-rejected", "{task}");
+    let long_output = service.run_command(&["send", "bare", "-"], &"x".repeat(110_000)).await;
     assert!(long_output.stderr.contains("input-too-large"), "{long_output:?}");
-    assert_eq!(outcome(&service.send("continue", "--auto").await).0, "completed");
-    let argv = RecordedCall::of_agent(&service.setup, "continue").argv;
+    assert_eq!(task_outcome(&service.send("continue", "--auto").await).0, "completed");
+    let argv = RecordedInvocation::read_for_agent(&service.setup, "continue").argv;
     assert!(argv.ends_with("--\n--auto\n"), "{argv}");
 }
 
@@ -90,13 +94,13 @@ async fn an_untested_program_version_is_only_a_warning() {
     let setup = install_all(Setup::new(text));
     preset_programs::set_version(&setup, "codex", "0.12.0");
     let service = setup.start().await;
-    let program = |tree: &serde_json::Value, id: &str| {
+    let agent_program = |tree: &serde_json::Value, id: &str| {
         let agents = tree["agents"].as_array().unwrap();
         agents.iter().find(|agent| agent["id"] == id).unwrap()["program"].clone()
     };
     let tree = poll_until("all versions", async || {
         let tree = service.get("/status").await.json();
-        let is_known = |id| !program(&tree, id)["version"].is_null();
+        let is_known = |id| !agent_program(&tree, id)["version"].is_null();
         ["claude-code", "codex", "goose"].into_iter().all(is_known).then_some(tree)
     })
     .await;
@@ -104,20 +108,20 @@ async fn an_untested_program_version_is_only_a_warning() {
         "preset": "claude-code", "verified": true, "version": "2.1.330", "tested": ">=2.1, <3",
         "printsEvents": true,
     });
-    assert_eq!(program(&tree, "claude-code"), claude);
-    let codex = program(&tree, "codex");
+    assert_eq!(agent_program(&tree, "claude-code"), claude);
+    let codex = agent_program(&tree, "codex");
     assert_eq!(codex["warning"], "version 0.12.0 was not tested: >=0.169, <1 was");
-    assert_eq!(program(&tree, "goose")["verified"], false);
-    assert_eq!(program(&tree, "plain"), json!(null));
+    assert_eq!(agent_program(&tree, "goose")["verified"], false);
+    assert_eq!(agent_program(&tree, "plain"), json!(null));
     assert!(
         service.stderr_text().contains("version 0.12.0 was not tested"),
         "{}",
         service.stderr_text()
     );
-    assert_eq!(outcome(&service.send("codex", "x").await).0, "completed");
+    assert_eq!(task_outcome(&service.send("codex", "x").await).0, "completed");
     let detail = service.get("/api/v1/agents/codex").await.json();
     assert_eq!(detail["status"]["program"], codex);
-    let status_text = service.command(&["status"], "").await.stdout;
+    let status_text = service.run_command(&["status"], "").await.stdout;
     assert!(status_text.contains("claude-code preset, version 2.1.330"), "{status_text}");
 }
 
@@ -131,7 +135,7 @@ async fn programs_report_their_versions_one_after_the_other() {
     };
     let script =
         "#!/bin/sh\necho start >> \"$0.log\"\nsleep 0.2\necho end >> \"$0.log\"\necho 1.2.3\n";
-    let setup = Setup::new(&(0..4).map(agent).collect::<String>()).executable("slow", script);
+    let setup = Setup::new(&(0..4).map(agent).collect::<String>()).with_executable("slow", script);
     let service = setup.start().await;
     for id in 0..4 {
         poll_until("a version", async || {
@@ -156,7 +160,7 @@ async fn a_custom_preset_is_loaded_while_the_service_runs() {
                 [agent]\ncommand = 'cat'\nenv = { MINE = '1' }\n";
     fs::write(presets.join("codex.toml"), text).unwrap();
     poll_until("the new preset", async || {
-        let (_, answer) = outcome(&service.send("codex", "as it was said").await);
+        let (_, answer) = task_outcome(&service.send("codex", "as it was said").await);
         (answer == "as it was said").then_some(())
     })
     .await;

@@ -10,11 +10,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::harness::client::{completed_with, failed_with, id, outcome};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome};
 use crate::harness::disk::SmallDisk;
 use crate::harness::{
-    EmbeddedService, Service, ServiceClient, Setup, TestResponse, fake_agent, gated_agent, message,
-    poll_until,
+    EmbeddedService, Service, ServiceClient, Setup, TestResponse, fake_agent_config,
+    gated_agent_config, message_params, poll_until,
 };
 
 /// Gauges that the story turns.
@@ -52,10 +52,10 @@ impl PressureFixture {
     }
 
     /// Turns the gauges, and waits until that is judged.
-    async fn set_stalls(&self, stalls: StallReading, short: Value) {
+    async fn set_stalls(&self, stalls: StallReading, shortages: Value) {
         let reading = HostReading { cores: 2, stalls: Some(stalls), ..HostReading::default() };
         self.metrics.0.send_replace(reading);
-        wait_for_shortage(&self.client, &short).await;
+        wait_for_shortage(&self.client, &shortages).await;
     }
 
     async fn stop(self) {
@@ -64,17 +64,17 @@ impl PressureFixture {
 }
 
 /// Waits until this is what the machine is found to be short of.
-async fn wait_for_shortage(client: &ServiceClient, short: &Value) {
-    poll_until(&format!("a shortage of {short}"), async || {
+async fn wait_for_shortage(client: &ServiceClient, shortages: &Value) {
+    poll_until(&format!("a shortage of {shortages}"), async || {
         let status = client.get("/status").await.json();
-        (status["pressure"]["short"] == *short).then_some(())
+        (status["pressure"]["short"] == *shortages).then_some(())
     })
     .await;
 }
 
 /// Asks for new work.
 async fn request_work(client: &ServiceClient, agent: &str) -> TestResponse {
-    client.call(agent, "message/send", &message("new")).await
+    client.call(agent, "message/send", &message_params("new")).await
 }
 
 /// What a refusal says, wherever it stands.
@@ -92,7 +92,7 @@ fn refusal_content(answer: &TestResponse) -> (u16, String, String) {
 
 #[tokio::test]
 async fn pressure_refuses_new_work_and_keeps_running_work() {
-    let agent = gated_agent("one", "max_concurrent = 1");
+    let agent = gated_agent_config("one", "max_concurrent = 1");
     let fixture =
         PressureFixture::start(Setup::new(&format!("{agent}\n[pressure]\ninterval = 0.02\n")))
             .await;
@@ -111,7 +111,7 @@ async fn pressure_refuses_new_work_and_keeps_running_work() {
     assert_eq!(refused.json()["error"]["code"], -32061);
     fixture.setup.open_gate("go");
     assert_eq!(
-        outcome(&fixture.client.wait_for_end("one", &running_id).await),
+        task_outcome(&fixture.client.wait_for_end("one", &running_id).await),
         completed_with("ann\n")
     );
     let queued = poll_until("a free slot", async || {
@@ -123,17 +123,18 @@ async fn pressure_refuses_new_work_and_keeps_running_work() {
     assert_eq!(fixture.setup.read("log"), "start ann\nend ann\n");
     fixture.set_stalls(StallReading::default(), json!([])).await;
     assert_eq!(
-        outcome(&fixture.client.wait_for_end("one", &waiting_id).await),
+        task_outcome(&fixture.client.wait_for_end("one", &waiting_id).await),
         completed_with("bob\n")
     );
-    assert_eq!(outcome(&fixture.client.send("one", "cid").await), completed_with("cid\n"));
+    assert_eq!(task_outcome(&fixture.client.send("one", "cid").await), completed_with("cid\n"));
     fixture.stop().await;
 }
 
 #[tokio::test]
 async fn a_disk_below_its_floor_refuses_the_first_request() {
     let floor = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
-    let service = Service::start(&format!("{}{floor}", fake_agent("echo", "echo", ""))).await;
+    let service =
+        Service::start(&format!("{}{floor}", fake_agent_config("echo", "echo", ""))).await;
     let words = "the machine is short of disk space".to_owned();
     let refusal = (503, "pressure".to_owned(), words);
     assert_eq!(refusal_content(&request_work(&service, "echo").await), refusal);
@@ -141,9 +142,9 @@ async fn a_disk_below_its_floor_refuses_the_first_request() {
     assert_eq!(status["pressure"]["short"], json!(["disk"]));
     assert!(status["pressure"]["reading"]["diskFreeBytes"].as_u64() > Some(0), "{status}");
     assert_eq!(status["monitor"]["health"], "alive");
-    let status_text = service.command(&["status"], "").await.stdout;
+    let status_text = service.run_command(&["status"], "").await.stdout;
     assert!(status_text.contains("short of disk space"), "{status_text}");
-    let send_output = service.command(&["send", "echo", "hello"], "").await;
+    let send_output = service.run_command(&["send", "echo", "hello"], "").await;
     assert!(
         send_output.exit_code == Some(1) && send_output.stderr.contains("(pressure)"),
         "{send_output:?}"
@@ -153,23 +154,23 @@ async fn a_disk_below_its_floor_refuses_the_first_request() {
 #[tokio::test]
 async fn a_full_disk_refuses_new_work_until_it_has_space() {
     let floor = "[pressure]\nmin_disk_free_bytes = 2_000_000\ninterval = 0.02\n";
-    let setup = Setup::new(&format!("{}{floor}", fake_agent("echo", "echo", "")));
+    let setup = Setup::new(&format!("{}{floor}", fake_agent_config("echo", "echo", "")));
     let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
     let task_before = service.send("echo", "hello").await;
     disk.fill();
     wait_for_shortage(&service, &json!(["disk"])).await;
     assert_eq!(refusal_content(&request_work(&service, "echo").await).1, "pressure");
-    assert_eq!(service.task("echo", &id(&task_before)).await, task_before);
+    assert_eq!(service.task("echo", &task_id(&task_before)).await, task_before);
     disk.remove_filler();
     wait_for_shortage(&service, &json!([])).await;
-    assert_eq!(outcome(&service.send("echo", "again").await), completed_with("again"));
+    assert_eq!(task_outcome(&service.send("echo", "again").await), completed_with("again"));
 }
 
 /// Nobody looks at the disk here: the ledger itself has no room.
 #[tokio::test]
 async fn a_full_ledger_is_readable_and_recovers() {
-    let agents = [fake_agent("echo", "echo", ""), gated_agent("gate", "")].concat();
+    let agents = [fake_agent_config("echo", "echo", ""), gated_agent_config("gate", "")].concat();
     let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
     let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
@@ -188,7 +189,7 @@ async fn a_full_ledger_is_readable_and_recovers() {
     assert_eq!(refusal_content(&refused), (503, "ledger-unavailable".to_owned(), words.to_owned()));
     // Reads work while the disk is full, and the ledger accepts writes again when there is
     // space
-    assert_eq!(service.task("echo", &id(&task_before)).await, task_before);
+    assert_eq!(service.task("echo", &task_id(&task_before)).await, task_before);
     assert_eq!(service.get("/api/v1/executions").await.status, 200);
     service.setup.open_gate("go");
     service.setup.wait_for_text("log", "start ann\nend ann\n").await;
@@ -198,9 +199,9 @@ async fn a_full_ledger_is_readable_and_recovers() {
         (answer.status == 200).then(|| answer.json()["result"].clone())
     })
     .await;
-    assert_eq!(outcome(&accepted), completed_with("new"));
+    assert_eq!(task_outcome(&accepted), completed_with("new"));
     // What it said is kept, or it is told that it could not be: it is settled either way.
-    let gate_outcome = outcome(&service.wait_for_end("gate", &running_id).await);
+    let gate_outcome = task_outcome(&service.wait_for_end("gate", &running_id).await);
     assert!(
         [completed_with("ann\n"), failed_with("ledger-unavailable")].contains(&gate_outcome),
         "{gate_outcome:?}"

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{id, state};
-use crate::harness::{Service, gated_agent, json_rpc_call, message, poll_until};
+use crate::harness::client::{task_id, task_state};
+use crate::harness::{Service, gated_agent_config, json_rpc_call, message_params, poll_until};
 use crate::streams::{open_stream, read_until};
 
 const WORKSPACE_SETTINGS: &str = "access = 'read-write'\nworking_dir = 'HERE/home'";
@@ -29,7 +29,7 @@ async fn wait_for_status(service: &Service, agent: &str, id: &str, words: &str) 
 
 #[tokio::test]
 async fn a_queued_task_shows_its_current_position_and_reason() {
-    let service = Service::start(&gated_agent("one", WORKSPACE_SETTINGS)).await;
+    let service = Service::start(&gated_agent_config("one", WORKSPACE_SETTINGS)).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
         ids.push(service.start_task("one", word).await);
@@ -37,7 +37,7 @@ async fn a_queued_task_shows_its_current_position_and_reason() {
     let second_status = waiting_status("waiting: 2nd in line, the agent is busy", 2, "agent-busy");
     let task = service.task("one", &ids[2]).await;
     assert_eq!(
-        (state(&task), status_content(&task["status"])),
+        (task_state(&task), status_content(&task["status"])),
         ("submitted".to_owned(), second_status.clone())
     );
     let query = json!({"id": ids[2]});
@@ -54,16 +54,18 @@ async fn a_queued_task_shows_its_current_position_and_reason() {
         (&expected_queue, None)
     );
     assert_eq!(service.agent_status("one").await["queued"][1]["reason"], "agent-busy");
-    let events = detail["events"].as_array().unwrap().len();
+    let event_count = detail["events"].as_array().unwrap().len();
 
     service.cancel("one", &ids[1]).await;
     let task = service.task("one", &ids[2]).await;
     let first_status = waiting_status("waiting: 1st in line, the agent is busy", 1, "agent-busy");
     assert_eq!(status_content(&task["status"]), first_status);
-    assert!(service.command(&["tasks", "show", &ids[2]], "").await.stdout.contains("1st in line"));
+    assert!(
+        service.run_command(&["tasks", "show", &ids[2]], "").await.stdout.contains("1st in line")
+    );
     // A place is true now only: nothing of it is recorded.
     let detail = service.execution(&ids[2]).await;
-    assert_eq!(detail["events"].as_array().unwrap().len(), events);
+    assert_eq!(detail["events"].as_array().unwrap().len(), event_count);
     service.setup.open_gate("go");
     let task = service.wait_for_end("one", &ids[2]).await;
     assert_eq!(status_content(&task["status"]), (None, Value::Null));
@@ -71,10 +73,10 @@ async fn a_queued_task_shows_its_current_position_and_reason() {
 
 #[tokio::test]
 async fn a_follower_of_a_queued_task_sees_every_position() {
-    let service = Service::start(&gated_agent("one", WORKSPACE_SETTINGS)).await;
+    let service = Service::start(&gated_agent_config("one", WORKSPACE_SETTINGS)).await;
     service.start_task("one", "ann").await;
     let ahead = service.start_task("one", "bob").await;
-    let body = json_rpc_call("message/stream", &message("cid"));
+    let body = json_rpc_call("message/stream", &message_params("cid"));
     let mut stream = open_stream(&service, "one", "0.3", &body).await;
     let mut body = read_until(&mut stream, "2nd in line").await;
     service.cancel("one", &ahead).await;
@@ -102,13 +104,14 @@ async fn a_follower_of_a_queued_task_sees_every_position() {
 
 #[tokio::test]
 async fn a_wait_for_a_workspace_is_shown_without_its_path() {
-    let agents = ["ann", "bob", "cid"].map(|id| gated_agent(id, WORKSPACE_SETTINGS)).concat();
+    let agents =
+        ["ann", "bob", "cid"].map(|id| gated_agent_config(id, WORKSPACE_SETTINGS)).concat();
     let service = Service::start(&agents).await;
     service.start_task("ann", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.start_task("bob", "bob").await;
     service.wait_for_workspace_queue("bob").await;
-    let last_id = id(&service.submit("cid", message("cid")).await);
+    let last_id = task_id(&service.submit("cid", message_params("cid")).await);
     let words = "waiting: 2nd in line, the workspace is in use by another agent";
     wait_for_status(&service, "cid", &last_id, words).await;
     let task = service.task("cid", &last_id).await;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, failed_with, id, outcome, state};
-use crate::harness::{Service, Setup, message, poll_until};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome, task_state};
+use crate::harness::{Service, Setup, message_params, poll_until};
 
 /// Says that its quota is used up, for so many seconds, until the file `HERE/quota` is there; then it
 /// answers. Each run leaves a line in `HERE/log`.
@@ -53,7 +53,7 @@ async fn a_deferred_task_is_shown_and_resumes_after_a_kill() {
     let mut service = Service::start(&quota_agent("one", 6, "")).await;
     let task = service.start_task("one", "ann").await;
     let deferred = wait_for_quota_deferral(&service, "one", &task).await;
-    assert_eq!(state(&deferred), "working");
+    assert_eq!(task_state(&deferred), "working");
     let status = &deferred["status"]["message"];
     assert!(status["metadata"]["until"].is_string(), "{status}");
     let words = status["parts"][0]["text"].as_str().unwrap();
@@ -70,7 +70,7 @@ async fn a_deferred_task_is_shown_and_resumes_after_a_kill() {
         (&credentials[0]["name"], &credentials[0]["state"]),
         (&"agent:one".into(), &"open".into())
     );
-    assert_eq!(outcome(&service.wait_for_end("one", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &task).await), completed_with("done"));
     assert_eq!(service.setup.read("log"), "ann\nann\n");
 }
 
@@ -83,7 +83,7 @@ async fn a_deferred_task_is_cancelled_and_its_account_stays_closed() {
     wait_for_quota_deferral(&service, "one", &first).await;
     let second = service.start_task("two", "bob").await;
     wait_for_quota_deferral(&service, "two", &second).await;
-    let tasks = service.command(&["tasks", "list"], "").await;
+    let tasks = service.run_command(&["tasks", "list"], "").await;
     let list = tasks.stdout;
     assert_eq!(list.matches("quota-exhausted").count(), 2, "{list}");
     let metrics = service.get("/metrics").await;
@@ -91,7 +91,7 @@ async fn a_deferred_task_is_cancelled_and_its_account_stays_closed() {
     assert!(page.contains("algonius_accounts_blocked{cause=\"quota-exhausted\"} 1"), "{page}");
     for (agent, task) in [("one", &first), ("two", &second)] {
         service.cancel(agent, task).await;
-        assert_eq!(state(&service.wait_for_end(agent, task).await), "canceled");
+        assert_eq!(task_state(&service.wait_for_end(agent, task).await), "canceled");
     }
     assert_eq!(service.setup.read("log"), "ann\n");
 }
@@ -100,7 +100,7 @@ async fn a_deferred_task_is_cancelled_and_its_account_stays_closed() {
 async fn a_quota_beyond_the_maximum_wait_fails_at_once() {
     let service = Service::start(&quota_agent("one", 300, "quota.max_wait = '1m'")).await;
     let task = service.send("one", "ann").await;
-    assert_eq!(outcome(&task), failed_with("quota-exceeded"));
+    assert_eq!(task_outcome(&task), failed_with("quota-exceeded"));
 }
 
 /// Counts as many tokens as the message says, then works until it is told to end.
@@ -120,13 +120,13 @@ cost_usd = 1.0
 async fn run_and_daily_budgets_hold_over_a_kill() {
     let mut service = Service::start(COUNTING_AGENT).await;
     let task = service.send("counts", "150").await;
-    assert_eq!(outcome(&task), failed_with("budget-exceeded"));
+    assert_eq!(task_outcome(&task), failed_with("budget-exceeded"));
     let words = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
     assert_eq!(words, "its budget of 100 tokens is exceeded by 51 tokens");
-    assert_eq!(outcome(&service.send("counts", "7").await), completed_with("counted"));
+    assert_eq!(task_outcome(&service.send("counts", "7").await), completed_with("counted"));
     service.kill9().await;
     service.restart().await;
-    let refused = service.call("counts", "message/send", &message("7")).await.json();
+    let refused = service.call("counts", "message/send", &message_params("7")).await.json();
     let error = &refused["error"];
     assert_eq!(
         (&error["code"], &error["data"][0]["metadata"]["code"]),
@@ -138,7 +138,7 @@ async fn run_and_daily_budgets_hold_over_a_kill() {
         (&budget["spent"]["inputTokens"], &budget["bounds"][0]["remaining"]),
         (&157.into(), &0.into())
     );
-    let status = service.command(&["status"], "").await;
+    let status = service.run_command(&["status"], "").await;
     let lines = status.stdout;
     assert!(lines.contains("today 1.000000 US dollars of 1.000000 US dollars"), "{lines}");
 }
@@ -160,16 +160,16 @@ async fn a_deferred_task_reveals_no_secret_of_its_account() {
     assert!(name.starts_with("key:") && name.len() == 12, "{name}");
     let all = format!("{status}{}{}", service.stderr_text(), service.execution(&first).await);
     assert!(!all.contains(key));
-    assert_eq!(id(&service.task("one", &first).await), first);
+    assert_eq!(task_id(&service.task("one", &first).await), first);
 }
 
 /// A credential that is refused is tried again by nobody until somebody says that it was mended.
 #[tokio::test]
 async fn enabling_an_agent_reopens_its_credential() {
-    let refused = quota_agent("one", 300, "").replace("quota\\\"", "authentication\\\"");
-    assert!(refused.contains("authentication"), "{refused}");
-    let service = Service::start(&refused).await;
-    assert_eq!(outcome(&service.send("one", "ann").await), failed_with("not-authenticated"));
+    let refusing_config = quota_agent("one", 300, "").replace("quota\\\"", "authentication\\\"");
+    assert!(refusing_config.contains("authentication"), "{refusing_config}");
+    let service = Service::start(&refusing_config).await;
+    assert_eq!(task_outcome(&service.send("one", "ann").await), failed_with("not-authenticated"));
     let waiting_id = service.start_task("one", "bob").await;
     poll_until("it waits for the credential", async || {
         let execution = service.execution(&waiting_id).await.to_string();
@@ -181,9 +181,12 @@ async fn enabling_an_agent_reopens_its_credential() {
         "credential-refused"
     );
     service.setup.open_gate("quota");
-    let enabled = service.command(&["agents", "enable", "one"], "").await;
+    let enabled = service.run_command(&["agents", "enable", "one"], "").await;
     assert_eq!(enabled.exit_code, Some(0), "{enabled:?}");
-    assert_eq!(outcome(&service.wait_for_end("one", &waiting_id).await), completed_with("done"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("one", &waiting_id).await),
+        completed_with("done")
+    );
     assert_eq!(service.setup.read("log"), "ann\nbob\n");
     let remaining = service.get("/status").await.json()["credentials"].clone();
     assert!(remaining.as_array().is_none_or(Vec::is_empty), "{remaining}");
@@ -195,7 +198,7 @@ async fn a_rate_limited_task_shows_its_time_and_is_listed() {
     let service = Service::start(&refusing_agent("one", 429, Some(300))).await;
     let task = service.start_task("one", "ann").await;
     let deferred = wait_for_deferral(&service, ("one", &task), "rate-limited").await;
-    assert_eq!(state(&deferred), "working");
+    assert_eq!(task_state(&deferred), "working");
     let words = deferred["status"]["message"]["parts"][0]["text"].as_str().unwrap();
     assert!(words.contains("limits the rate of requests until "), "{words}");
     let entry = service.execution(&task).await;
@@ -203,14 +206,14 @@ async fn a_rate_limited_task_shows_its_time_and_is_listed() {
         (&entry["state"], &entry["queue"]["reason"]),
         (&"waiting".into(), &"rate-limited".into())
     );
-    let list = service.command(&["tasks", "list"], "").await.stdout;
+    let list = service.run_command(&["tasks", "list"], "").await.stdout;
     assert!(list.contains("waiting") && list.contains("rate-limited until 2"), "{list}");
     assert!(!list.contains("failed"), "{list}");
-    let agents = service.command(&["agents", "list"], "").await.stdout;
+    let agents = service.run_command(&["agents", "list"], "").await.stdout;
     assert!(agents.contains("1/10 rate-limited until 2"), "{agents}");
     let agents = service.get("/status").await.json();
     assert_eq!(agents["credentials"][0]["cause"], "rate-limited", "{agents}");
-    let accounts = service.command(&["quota", "list"], "").await.stdout;
+    let accounts = service.run_command(&["quota", "list"], "").await.stdout;
     let row = accounts.lines().find(|line| line.contains("agent:one")).unwrap();
     assert!(row.contains("blocked") && row.contains("the rate of requests is limited"), "{row}");
 }
@@ -219,7 +222,7 @@ async fn a_rate_limited_task_shows_its_time_and_is_listed() {
 #[tokio::test]
 async fn a_rate_limit_without_a_time_backs_off_from_five_seconds() {
     let service = Service::start(&refusing_agent("one", 429, None)).await;
-    let send = service.command(&["send", "one", "ann"], "");
+    let send = service.run_command(&["send", "one", "ann"], "");
     let open_quota = async {
         poll_until("it has run once", async || {
             service.setup.read("log").contains("ann").then_some(())
@@ -245,7 +248,7 @@ async fn an_overload_defers_the_task_and_closes_no_account() {
     let accounts = service.get("/api/v1/quota").await.json();
     assert_eq!(accounts["accounts"][0]["state"], "available", "{accounts}");
     service.setup.open_gate("quota");
-    assert_eq!(outcome(&service.send("one", "bob").await), completed_with("done"));
+    assert_eq!(task_outcome(&service.send("one", "bob").await), completed_with("done"));
 }
 
 /// An operator who reopens an account wakes what waits for it, hours before its time.
@@ -255,12 +258,12 @@ async fn a_reopened_account_resumes_its_tasks_at_once() {
     let task = service.start_task("one", "ann").await;
     wait_for_quota_deferral(&service, "one", &task).await;
     service.setup.open_gate("quota");
-    let unknown = service.command(&["quota", "reopen", "nobody"], "").await;
+    let unknown = service.run_command(&["quota", "reopen", "nobody"], "").await;
     assert_eq!(unknown.exit_code, Some(1), "{unknown:?}");
     assert!(unknown.stderr.contains("account-unknown"), "{unknown:?}");
-    let reopened = service.command(&["quota", "reopen", "agent:one"], "").await;
+    let reopened = service.run_command(&["quota", "reopen", "agent:one"], "").await;
     assert_eq!(reopened.stdout, "account agent:one is available\n", "{reopened:?}");
-    assert_eq!(outcome(&service.wait_for_end("one", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &task).await), completed_with("done"));
 }
 
 /// Writes a file that its owner alone can read.
@@ -274,13 +277,14 @@ fn write_private(file: &std::path::Path, text: &str) {
 #[tokio::test]
 async fn a_corrected_key_file_reopens_its_account() {
     let settings = "env_file.API_KEY = 'key'\nquota.credential = 'team'";
-    let refused = quota_agent("one", 300, settings).replace("quota\\\"", "authentication\\\"");
-    let setup = Setup::new(&refused);
+    let refusing_config =
+        quota_agent("one", 300, settings).replace("quota\\\"", "authentication\\\"");
+    let setup = Setup::new(&refusing_config);
     // Without bubblewrap, the agent could change a file in the test's folder, so the service would not watch it.
     let file = setup.sibling_path("key");
     write_private(&file, "wrong-key-of-nobody");
     let service = setup.start().await;
-    assert_eq!(outcome(&service.send("one", "ann").await), failed_with("not-authenticated"));
+    assert_eq!(task_outcome(&service.send("one", "ann").await), failed_with("not-authenticated"));
     let blocked = service.get("/api/v1/quota").await.json();
     assert_eq!(blocked["accounts"][0]["cause"], "credential-refused", "{blocked}");
     service.setup.open_gate("quota");
@@ -290,7 +294,7 @@ async fn a_corrected_key_file_reopens_its_account() {
         (accounts["accounts"][0]["state"] == "available").then_some(())
     })
     .await;
-    assert_eq!(outcome(&service.send("one", "bob").await), completed_with("done"));
+    assert_eq!(task_outcome(&service.send("one", "bob").await), completed_with("done"));
 }
 
 /// A deadline that passes says what the program wrote last, without secrets and folders of the machine.
@@ -305,7 +309,7 @@ async fn a_hang_is_reported_with_the_last_output_of_the_program() {
         let setup = Setup::new(&format!("{agent}{setting}\n"));
         let service = setup.env("ACCOUNT", "s3cret-of-this-account").start().await;
         let task = service.send("hangs", "hello").await;
-        assert_eq!(outcome(&task), failed_with(code));
+        assert_eq!(task_outcome(&task), failed_with(code));
         let words = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
         assert!(
             words.contains("its last output: connecting to the model / waiting for "),
@@ -325,8 +329,9 @@ async fn retries_inside_a_program_are_bounded_and_counted() {
     for (max, runs) in [("failures.own_retries.max = 3", 2), ("", 1)] {
         let service = Service::start(&format!("{agent}{max}\n")).await;
         let task = service.send("one", "hello").await;
-        assert_eq!(outcome(&task), failed_with("agent-transient"));
-        let attempts = service.execution(&id(&task)).await["attempts"].as_array().unwrap().len();
+        assert_eq!(task_outcome(&task), failed_with("agent-transient"));
+        let attempts =
+            service.execution(&task_id(&task)).await["attempts"].as_array().unwrap().len();
         assert_eq!((service.setup.read("log").lines().count(), attempts), (runs, runs), "{max}");
     }
 }

@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, id, outcome};
-use crate::harness::{Service, ServiceClient, Setup, message, message_with_id, poll_until};
+use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::{
+    Service, ServiceClient, Setup, message_params, message_params_with_id, poll_until,
+};
 
-const ADDRESS: &str = "someone@mail.example";
+const EMAIL_ADDRESS: &str = "someone@mail.example";
 
 /// Answers with what it was asked: one as it was given, one masked, one in events.
 const AGENTS: &str = r#"
@@ -67,42 +69,48 @@ async fn expect_not_stored(service: &Service, secret: &str) {
 #[tokio::test]
 async fn only_the_waiting_caller_gets_the_raw_answer() {
     let service = start_service().await;
-    let task = service.send("open", ADDRESS).await;
-    assert_eq!(outcome(&task), completed_with(ADDRESS));
+    let task = service.send("open", EMAIL_ADDRESS).await;
+    assert_eq!(task_outcome(&task), completed_with(EMAIL_ADDRESS));
     let artifact = &task["artifacts"][0];
     assert_eq!(artifact["metadata"]["redacted"], Value::Null, "{artifact}");
-    let stored_task = service.task("open", &id(&task)).await;
-    assert_eq!(outcome(&stored_task), completed_with("s***@mail.example"));
+    let stored_task = service.task("open", &task_id(&task)).await;
+    assert_eq!(task_outcome(&stored_task), completed_with("s***@mail.example"));
     assert_eq!(stored_task["artifacts"][0]["metadata"], json!({"redacted": 1}));
-    let task = &answer_over_rest(&service, "open", ADDRESS).await["task"];
-    assert_eq!(task["artifacts"][0]["parts"][0]["text"], ADDRESS);
-    let streamed = service.call("open", "message/stream", &message(ADDRESS)).await;
-    assert!(streamed.body.contains("\"completed\"") && !streamed.body.contains(ADDRESS));
-    assert!(!service.execution(&id(&stored_task)).await.to_string().contains(ADDRESS));
-    expect_not_stored(&service, ADDRESS).await;
+    let task = &answer_over_rest(&service, "open", EMAIL_ADDRESS).await["task"];
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], EMAIL_ADDRESS);
+    let streamed = service.call("open", "message/stream", &message_params(EMAIL_ADDRESS)).await;
+    assert!(streamed.body.contains("\"completed\"") && !streamed.body.contains(EMAIL_ADDRESS));
+    assert!(!service.execution(&task_id(&stored_task)).await.to_string().contains(EMAIL_ADDRESS));
+    expect_not_stored(&service, EMAIL_ADDRESS).await;
 }
 
 #[tokio::test]
 async fn an_answer_is_masked_unless_configured_otherwise() {
     let service = start_service().await;
-    assert_eq!(outcome(&service.send("shut", ADDRESS).await), completed_with("s***@mail.example"));
+    assert_eq!(
+        task_outcome(&service.send("shut", EMAIL_ADDRESS).await),
+        completed_with("s***@mail.example")
+    );
 }
 
 /// The text is gone with the actor that held it, which cleans up a moment longer.
 #[tokio::test]
 async fn other_callers_and_late_lookups_get_masked_text() {
     let service = start_service().await;
-    let sent_message = message_with_id("m-1", ADDRESS);
-    let task = service.rpc("open", "message/send", &sent_message).await;
-    assert_eq!(outcome(&task), completed_with(ADDRESS));
+    let params = message_params_with_id("m-1", EMAIL_ADDRESS);
+    let task = service.expect_result("open", "message/send", &params).await;
+    assert_eq!(task_outcome(&task), completed_with(EMAIL_ADDRESS));
     poll_until("the text to be gone", async || {
-        let duplicate = service.rpc("open", "message/send", &sent_message).await;
-        assert_eq!(id(&duplicate), id(&task));
-        (outcome(&duplicate) == completed_with("s***@mail.example")).then_some(())
+        let duplicate = service.expect_result("open", "message/send", &params).await;
+        assert_eq!(task_id(&duplicate), task_id(&task));
+        (task_outcome(&duplicate) == completed_with("s***@mail.example")).then_some(())
     })
     .await;
-    let ann = service.with_token(ANN_TOKEN);
-    assert_eq!(outcome(&ann.task("open", &id(&task)).await), completed_with("s***@mail.example"));
+    let ann = service.client_with_token(ANN_TOKEN);
+    assert_eq!(
+        task_outcome(&ann.task("open", &task_id(&task)).await),
+        completed_with("s***@mail.example")
+    );
 }
 
 /// An administrator may answer a question that somebody else was asked, and owns nothing by that.
@@ -110,23 +118,23 @@ async fn other_callers_and_late_lookups_get_masked_text() {
 async fn an_answer_by_another_caller_gets_masked_text() {
     let service = start_service().await;
     for (client, expected) in [
-        (service.with_token(ANN_TOKEN), "to s***@mail.example"),
-        (service.with_token(&service.token), "to someone@mail.example"),
+        (service.client_with_token(ANN_TOKEN), "to s***@mail.example"),
+        (service.client_with_token(&service.token), "to someone@mail.example"),
     ] {
         let waiting_task = service.send("asker", "begin").await;
-        let mut answer = message(ADDRESS);
+        let mut answer = message_params(EMAIL_ADDRESS);
         answer["message"]["taskId"] = waiting_task["id"].clone();
         answer["message"]["contextId"] = waiting_task["contextId"].clone();
-        let task = client.rpc("asker", "message/send", &answer).await;
-        assert_eq!(outcome(&task), completed_with(expected));
+        let task = client.expect_result("asker", "message/send", &answer).await;
+        assert_eq!(task_outcome(&task), completed_with(expected));
     }
 }
 
 #[tokio::test]
 async fn the_raw_answer_is_complete_and_other_artifacts_are_masked() {
     let service = start_service().await;
-    let task = service.send("teller", ADDRESS).await;
-    let stored_task = service.task("teller", &id(&task)).await;
+    let task = service.send("teller", EMAIL_ADDRESS).await;
+    let stored_task = service.task("teller", &task_id(&task)).await;
     let artifact_content = |task: &Value, id: &str| {
         let artifacts = task["artifacts"].as_array().unwrap();
         let artifact =
@@ -144,5 +152,5 @@ async fn the_raw_answer_is_complete_and_other_artifacts_are_masked() {
         (artifact_content(&task, "answer"), artifact_content(&stored_task, "answer")),
         (raw, redacted)
     );
-    expect_not_stored(&service, ADDRESS).await;
+    expect_not_stored(&service, EMAIL_ADDRESS).await;
 }

@@ -4,12 +4,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::{
-    Service, Setup, fake_agent, json_rpc_call, message, poll_until, within_deadline,
+    Service, Setup, fake_agent_config, json_rpc_call, message_params, poll_until, within_deadline,
 };
 
 async fn start_with_short_timeouts() -> Service {
-    let server = "header_timeout = 0.5\nbody_timeout = 0.5";
-    Setup::with_server_settings(server, &fake_agent("echo", "echo", "")).start().await
+    let server_settings = "header_timeout = 0.5\nbody_timeout = 0.5";
+    Setup::with_server_settings(server_settings, &fake_agent_config("echo", "echo", ""))
+        .start()
+        .await
 }
 
 /// What comes until the service closes the connection, which it must do by itself.
@@ -79,10 +81,10 @@ async fn malformed_http_is_never_a_server_error() {
 
 #[tokio::test]
 async fn a_connection_serves_several_requests() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let mut stream = service.connect().await;
     for text in ["one", "two", "three"] {
-        let body = json_rpc_call("message/send", &message(text));
+        let body = json_rpc_call("message/send", &message_params(text));
         let request = format!(
             "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",

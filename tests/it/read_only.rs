@@ -10,7 +10,7 @@ use algonius_warden::confinement::landlock;
 use nix::unistd::Uid;
 use serde_json::{Value, json};
 
-use crate::harness::client::{id, outcome, state};
+use crate::harness::client::{task_id, task_outcome, task_state};
 use crate::harness::{Service, Setup};
 
 /// Tries every way to change the folder in which it works, and prints how many worked, by name. Then
@@ -57,12 +57,12 @@ mkdir("$tmp/folder") && rename("$tmp/own", "$tmp/folder/own") or print "temporar
 "#;
 
 /// A folder to work in, with links to it, and an intruder in it.
-pub(crate) fn setup(settings: &str) -> Setup {
+pub(crate) fn reader_setup(settings: &str) -> Setup {
     let agent = format!(
         "[agents.reader]\ncommand = 'HERE/intruder'\nworking_dir = 'HERE/site'\n\
          env.PLACE = 'HERE'\n{settings}\n"
     );
-    let setup = Setup::new(&agent).executable("intruder", INTRUDER_SCRIPT);
+    let setup = Setup::new(&agent).with_executable("intruder", INTRUDER_SCRIPT);
     fs::create_dir_all(setup.test_folder().join("site/empty")).unwrap();
     fs::write(setup.test_folder().join("site/kept"), "as it was").unwrap();
     symlink(setup.test_folder().join("site"), setup.test_folder().join("way")).unwrap();
@@ -73,13 +73,11 @@ pub(crate) fn setup(settings: &str) -> Setup {
 fn workspace_files(setup: &Setup) -> Vec<(String, String)> {
     let names = fs::read_dir(setup.test_folder().join("site")).unwrap().flatten();
     // A pipe would be waited for.
-    let read_link_or_file = |path: PathBuf| {
+    let read_if_file = |path: PathBuf| {
         if path.is_file() { fs::read_to_string(path).unwrap_or_default() } else { String::new() }
     };
     let mut files: Vec<_> = names
-        .map(|entry| {
-            (entry.file_name().to_string_lossy().into_owned(), read_link_or_file(entry.path()))
-        })
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), read_if_file(entry.path())))
         .collect();
     files.sort();
     files
@@ -90,7 +88,7 @@ fn initial_files() -> Vec<(String, String)> {
 }
 
 /// Returns whether this machine lacks what a test needs; records the skip then.
-pub(crate) fn skips(requirement: &str) -> bool {
+pub(crate) fn lacks_requirement(requirement: &str) -> bool {
     let is_skipped = match requirement {
         "root" => !Uid::effective().is_root(),
         "bubblewrap" => {
@@ -98,7 +96,7 @@ pub(crate) fn skips(requirement: &str) -> bool {
         }
         requirement => {
             let needed: u32 = requirement.trim_start_matches("Landlock ").parse().unwrap();
-            landlock::version().is_none_or(|version| version < needed)
+            landlock::abi_version().is_none_or(|version| version < needed)
         }
     };
     match requirement {
@@ -113,7 +111,7 @@ pub(crate) async fn expect_no_changes(setup: Setup) -> Service {
     let service = setup.start().await;
     let task = service.send("reader", "go").await;
     let answer = "changed: \nread: as it was\nx";
-    assert_eq!(outcome(&task), ("completed".to_owned(), answer.to_owned()), "{task}");
+    assert_eq!(task_outcome(&task), ("completed".to_owned(), answer.to_owned()), "{task}");
     assert_eq!(workspace_files(&service.setup), initial_files());
     assert_eq!(service.agent_status("reader").await["enforcement"], "enforced");
     service
@@ -131,25 +129,25 @@ pub(crate) fn with_unprivileged_user(setup: Setup) -> Setup {
 
 #[tokio::test]
 async fn a_read_only_agent_cannot_change_its_workspace_in_any_way() {
-    if !skips("Landlock 3") {
-        expect_no_changes(setup("")).await;
+    if !lacks_requirement("Landlock 3") {
+        expect_no_changes(reader_setup("")).await;
     }
 }
 
 #[tokio::test]
 async fn an_unprivileged_service_confines_read_only_agents_too() {
-    if !skips("Landlock 3") && !skips("root") {
-        expect_no_changes(with_unprivileged_user(setup(""))).await;
+    if !lacks_requirement("Landlock 3") && !lacks_requirement("root") {
+        expect_no_changes(with_unprivileged_user(reader_setup(""))).await;
     }
 }
 
 /// The intruder without a sandbox, to see that each way is one.
 #[tokio::test]
 async fn without_enforcement_a_read_only_agent_can_write() {
-    let service = setup("sandbox.enforce = false\nenv.TMPDIR = 'HERE/run'").start().await;
+    let service = reader_setup("sandbox.enforce = false\nenv.TMPDIR = 'HERE/run'").start().await;
     let task = service.send("reader", "go").await;
-    let (state, answer) = outcome(&task);
-    assert_eq!(state, "completed");
+    let (task_state, answer) = task_outcome(&task);
+    assert_eq!(task_state, "completed");
     assert_ne!(workspace_files(&service.setup), initial_files());
     for operation in
         ["append", "by a grandchild", "empty while reading", "mkdir", "rename", "truncate"]
@@ -167,14 +165,14 @@ async fn expect_not_enforced(service: &Service, enforcement: &str) {
     assert!(description.ends_with("but nothing enforces this here."), "{description}");
     let agents = service.get("/api/v1/agents").await.json();
     assert_eq!(agents["agents"][0]["enforcement"], enforcement);
-    let status_text = service.command(&["status"], "").await.stdout;
+    let status_text = service.run_command(&["status"], "").await.stdout;
     assert!(status_text.contains(&format!("is not refused: {enforcement}")), "{status_text}");
     assert!(service.stderr_text().contains("sandbox not enforced for agent"));
 }
 
 #[tokio::test]
 async fn writable_paths_are_writable_and_the_rest_of_home_is_not() {
-    if skips("Landlock 3") {
+    if lacks_requirement("Landlock 3") {
         return;
     }
     let script = "echo x > $HOME/.state/file && echo x > $HOME/.file && ! echo x > $HOME/other";
@@ -186,20 +184,20 @@ async fn writable_paths_are_writable_and_the_rest_of_home_is_not() {
     fs::create_dir(setup.test_folder().join("home/.state")).unwrap();
     fs::write(setup.test_folder().join("home/.file"), "").unwrap();
     let service = setup.start().await;
-    assert_eq!(state(&service.send("reader", "go").await), "completed");
+    assert_eq!(task_state(&service.send("reader", "go").await), "completed");
     assert_eq!(service.setup.read("home/.file"), "x\n");
     assert!(!service.setup.test_folder().join("home/other").exists());
 }
 
 #[tokio::test]
 async fn a_failure_after_a_denied_access_is_explained() {
-    if skips("Landlock 3") {
+    if lacks_requirement("Landlock 3") {
         return;
     }
     let service = Service::start("[agents.reader]\ncommand = 'mkdir'\nargs = ['x']\n").await;
     let task = service.send("reader", "go").await;
-    assert_eq!(outcome(&task), ("failed".to_owned(), "agent-exit".to_owned()));
-    let record = service.execution(&id(&task)).await;
+    assert_eq!(task_outcome(&task), ("failed".to_owned(), "agent-exit".to_owned()));
+    let record = service.execution(&task_id(&task)).await;
     let event_data = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
     let warnings: Vec<_> = event_data.filter(|data| data["kind"] == "warning").collect();
     assert!(warnings[0]["message"].as_str().unwrap().contains("sandbox.writable"), "{warnings:?}");
@@ -207,7 +205,7 @@ async fn a_failure_after_a_denied_access_is_explained() {
 
 #[tokio::test]
 async fn a_read_write_agent_can_be_confined_to_its_folder() {
-    if skips("Landlock 3") {
+    if lacks_requirement("Landlock 3") {
         return;
     }
     let agent = "[agents.writer]\ncommand = 'HERE/writer'\naccess = 'read-write'\n\
@@ -223,9 +221,9 @@ print "$!\n";
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let agent = format!("{agent}env.PORT = '{port}'\n");
-    let service = Setup::new(&agent).executable("writer", script).start().await;
+    let service = Setup::new(&agent).with_executable("writer", script).start().await;
     let task = service.send("writer", "go").await;
-    assert_eq!(outcome(&task).1, "Permission denied\n");
+    assert_eq!(task_outcome(&task).1, "Permission denied\n");
     assert!(service.setup.test_folder().join("home/inside").exists());
     assert_eq!(service.agent_status("writer").await["enforcement"], "enforced");
 }
@@ -242,17 +240,19 @@ exec @ARGV;
 
 #[tokio::test]
 async fn a_kernel_without_enforcement_is_reported() {
-    let setup = setup("env.TMPDIR = 'HERE/run'").launched_by(&["perl", "-e", WITHOUT_LANDLOCK]);
+    let setup =
+        reader_setup("env.TMPDIR = 'HERE/run'").launched_by(&["perl", "-e", WITHOUT_LANDLOCK]);
     let service = setup.without_bubblewrap().start().await;
-    assert_eq!(state(&service.send("reader", "go").await), "completed");
+    assert_eq!(task_state(&service.send("reader", "go").await), "completed");
     expect_not_enforced(&service, "unavailable").await;
 }
 
 #[tokio::test]
 async fn a_sandbox_that_cannot_be_enforced_stops_the_start() {
     for settings in ["sandbox.required = true", "sandbox.network = false"] {
-        let setup =
-            setup(settings).launched_by(&["perl", "-e", WITHOUT_LANDLOCK]).without_bubblewrap();
+        let setup = reader_setup(settings)
+            .launched_by(&["perl", "-e", WITHOUT_LANDLOCK])
+            .without_bubblewrap();
         let config = setup.write_config().display().to_string();
         let output =
             setup.run(&["serve", "--config", &config, "--listen", "127.0.0.1:0"], "").await;
@@ -266,7 +266,7 @@ async fn a_sandbox_that_cannot_be_enforced_stops_the_start() {
 #[tokio::test]
 async fn sandbox_errors_are_reported() {
     let setup =
-        setup("sandbox = { enforce = false, network = false, writable = ['HERE/nowhere'] }");
+        reader_setup("sandbox = { enforce = false, network = false, writable = ['HERE/nowhere'] }");
     let config = setup.write_config().display().to_string();
     let output = setup.run(&["check", &config, "--json"], "").await;
     assert_eq!(output.exit_code, Some(4), "{output:?}");

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, failed_with, outcome, state};
+use crate::harness::client::{completed_with, failed_with, task_outcome, task_state};
 use crate::harness::processes::{is_alive, kill9, processes_with_env};
-use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until};
+use crate::harness::{Service, Setup, fake_agent_config, gated_agent_config, poll_until};
 
 /// Numbered lines, with gates between their parts.
 const LINES_AGENT: &str = r#"
@@ -46,7 +46,7 @@ async fn a_million_lines_survive_four_kills_of_the_service() {
     }
     let task = service.wait_for_end("lines", &id).await;
     let expected: String = (1..=1_000_000).map(|number| format!("{number}\n")).collect();
-    assert_eq!(state(&task), "completed");
+    assert_eq!(task_state(&task), "completed");
     // R-11: Output is complete even if the service is killed while the program writes it
     assert!(
         answer_text(&task) == expected,
@@ -62,7 +62,8 @@ async fn a_million_lines_survive_four_kills_of_the_service() {
 
 #[tokio::test]
 async fn work_that_ended_offline_keeps_its_outcome() {
-    let agents = [gated_agent("one", ""), fake_agent("bad", "exit 3 sorry", "")].concat();
+    let agents =
+        [gated_agent_config("one", ""), fake_agent_config("bad", "exit 3 sorry", "")].concat();
     let mut service = Service::start(&agents).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
@@ -73,19 +74,20 @@ async fn work_that_ended_offline_keeps_its_outcome() {
     service.restart().await;
     // R-37: Work that ended while the service was down keeps its outcome, also if its deadline has
     // passed since
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
     let next_task = service.send("one", "bob").await;
-    assert_eq!(outcome(&next_task), completed_with("bob\n"), "and the service goes on");
+    assert_eq!(task_outcome(&next_task), completed_with("bob\n"), "and the service goes on");
 }
 
 #[tokio::test]
 async fn a_reattached_task_is_cancelled_with_all_its_processes() {
-    let mut service = Service::start(&fake_agent("tree", "stubborn", "stop_grace = 0.2")).await;
+    let mut service =
+        Service::start(&fake_agent_config("tree", "stubborn", "stop_grace = 0.2")).await;
     let id = service.start_task("tree", "x").await;
     poll_until("its child", async || (execution_processes(&id).len() == 2).then_some(())).await;
     service.kill9().await;
     service.restart().await;
-    assert_eq!(state(&service.cancel("tree", &id).await), "canceled");
+    assert_eq!(task_state(&service.cancel("tree", &id).await), "canceled");
     // R-38: Resumed work can be cancelled with all that it started
     poll_until("the end of all", async || execution_processes(&id).is_empty().then_some(())).await;
 }
@@ -129,22 +131,25 @@ output = 'events'
 
 #[tokio::test]
 async fn a_killed_warden_leaves_the_service_running() {
-    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let id = service.start_task("one", "ann").await;
     let waiting_id = service.start_task("one", "bob").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     kill9(service.warden_pid());
     // R-50: Programs of a killed warden end as `interrupted`, and the service continues
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
     assert!(execution_processes(&id).is_empty(), "its program lives on");
     service.setup.open_gate("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &waiting_id).await), completed_with("bob\n"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("one", &waiting_id).await),
+        completed_with("bob\n")
+    );
     assert_eq!(service.setup.read("log"), "start ann\nstart bob\nend bob\n");
 }
 
 #[tokio::test]
 async fn a_kill_of_both_processes_ends_programs_at_the_next_start() {
-    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let mut service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let pids = execution_processes(&id);
@@ -153,12 +158,12 @@ async fn a_kill_of_both_processes_ends_programs_at_the_next_start() {
     // R-52: If the service and its warden are killed, the next start ends the running programs
     // before it starts any other
     assert!(pids.iter().all(|pid| !is_alive(*pid)), "what ran was not swept");
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
 }
 
 #[tokio::test]
 async fn a_reattached_warden_can_be_killed_too() {
-    let mut service = Service::start(&gated_agent("one", "")).await;
+    let mut service = Service::start(&gated_agent_config("one", "")).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let first_warden_pid = service.warden_pid();
@@ -171,13 +176,13 @@ async fn a_reattached_warden_can_be_killed_too() {
     kill9(first_warden_pid);
     // R-51: Programs of a killed warden end as `interrupted`, also if the warden belonged to an
     // earlier instance of the service
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
     assert!(execution_processes(&id).is_empty(), "its program lives on");
 }
 
 #[tokio::test]
 async fn kills_in_quick_succession_run_no_task_twice() {
-    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let mut service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     for _ in 0..5 {
@@ -185,14 +190,14 @@ async fn kills_in_quick_succession_run_no_task_twice() {
         service.restart().await;
     }
     service.setup.open_gate("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
     // R-36: Running work continues while the service is down, and the next start resumes it
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn a_program_without_its_service_ends_after_the_grace() {
-    let setup = Setup::with_server_settings("reattach_grace = 0.3", &gated_agent("one", ""));
+    let setup = Setup::with_server_settings("reattach_grace = 0.3", &gated_agent_config("one", ""));
     let mut service = setup.start().await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
@@ -203,33 +208,37 @@ async fn a_program_without_its_service_ends_after_the_grace() {
     })
     .await;
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
 }
 
 #[tokio::test]
 async fn orphans_end_before_other_work_uses_their_folder() {
     let shared = "access = 'read-write'\nworking_dir = 'HERE'";
-    let agents = [gated_agent("one", shared), gated_agent("two", shared)].concat();
+    let agents = [gated_agent_config("one", shared), gated_agent_config("two", shared)].concat();
     let mut service = Service::start(&agents).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let waiting_id = service.start_task("two", "bob").await;
     service.kill9().await;
-    service
-        .setup
-        .set_config_text(&format!("[limits]\ntimeout_min = 0.1\n{}", gated_agent("two", shared)));
+    service.setup.set_config_text(&format!(
+        "[limits]\ntimeout_min = 0.1\n{}",
+        gated_agent_config("two", shared)
+    ));
     service.restart().await;
     poll_until("the next one", async || service.setup.read("log").contains("bob").then_some(()))
         .await;
     // R-40: Work that no agent resumes ends before other work starts in its folder
     assert!(execution_processes(&id).is_empty(), "two programs work in one folder");
     service.setup.open_gate("go");
-    assert_eq!(outcome(&service.wait_for_end("two", &waiting_id).await), completed_with("bob\n"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("two", &waiting_id).await),
+        completed_with("bob\n")
+    );
 }
 
 #[tokio::test]
 async fn an_agent_bound_to_its_service_ends_with_it() {
-    let agent = gated_agent("one", "on_supervisor_loss = 'kill'");
+    let agent = gated_agent_config("one", "on_supervisor_loss = 'kill'");
     let mut service = Service::start(&agent).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
@@ -240,5 +249,5 @@ async fn an_agent_bound_to_its_service_ends_with_it() {
     })
     .await;
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
 }

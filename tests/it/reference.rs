@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::harness::Setup;
-use page::{ReferenceTable, page, tables};
+use page::{ReferenceTable, merge_tables, render_page};
 
 /// Set it to write the page anew, instead of comparing.
 const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
@@ -24,18 +24,20 @@ const REFUSED_KEYS: [&str; 4] = [
 /// A key that nobody could have meant anything by.
 const UNKNOWN_KEY: &str = "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz";
 
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn shipped_tables() -> Vec<ReferenceTable> {
-    let text = |file: &str| fs::read_to_string(root().join("config").join(file)).unwrap();
-    tables(&text("supervisor.toml"), &text("examples/your-own.toml"))
+    let text =
+        |file: &str| fs::read_to_string(repository_root().join("config").join(file)).unwrap();
+    merge_tables(&text("supervisor.toml"), &text("examples/your-own.toml"))
 }
 
 #[test]
 fn the_reference_matches_the_shipped_files() {
-    let (file, page) = (root().join("docs/configuration.md"), page(&shipped_tables()));
+    let (file, page) =
+        (repository_root().join("docs/configuration.md"), render_page(&shipped_tables()));
     if std::env::var_os(REWRITE_VARIABLE).is_some() {
         fs::write(&file, &page).unwrap();
     }
@@ -63,15 +65,15 @@ async fn the_reference_lists_exactly_the_known_keys() {
             .iter()
             .any(|documented_path| documented_path == path || documented_path.starts_with(&prefix))
     };
-    let all: BTreeSet<String> =
+    let known_paths: BTreeSet<String> =
         known_keys_by_table.iter().flat_map(|(table, keys)| qualified_keys(table, keys)).collect();
-    let missing: Vec<_> = all.iter().filter(|path| !covers(path)).collect();
+    let missing: Vec<_> = known_paths.iter().filter(|path| !covers(path)).collect();
     let missing: Vec<_> =
         missing.iter().filter(|path| !REFUSED_KEYS.contains(&path.as_str())).collect();
     assert!(missing.is_empty(), "config/*.toml says nothing of {missing:#?}");
     let is_known = |path: &&String| {
         let (table, _) = path.rsplit_once('.').unwrap_or(("", path));
-        !known_keys_by_table.contains_key(table) || all.contains(*path)
+        !known_keys_by_table.contains_key(table) || known_paths.contains(*path)
     };
     let unknown: Vec<_> = documented.iter().filter(|path| !is_known(path)).collect();
     assert!(unknown.is_empty(), "the reader knows nothing of {unknown:#?}");

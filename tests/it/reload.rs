@@ -7,24 +7,27 @@ use std::fs;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, id, outcome, state};
+use crate::harness::client::{completed_with, task_id, task_outcome, task_state};
 use crate::harness::disk::SmallDisk;
-use crate::harness::{Service, ServiceClient, Setup, fake_agent, gated_agent, message, poll_until};
+use crate::harness::{
+    Service, ServiceClient, Setup, fake_agent_config, gated_agent_config, message_params,
+    poll_until,
+};
 
 /// A configuration that is read again only when that is asked for.
 pub(crate) fn config_text(agents: &str) -> String {
-    config_with_server("watch = false", agents)
+    config_with_server_settings("watch = false", agents)
 }
 
 /// A configuration with settings of the server.
-fn config_with_server(server: &str, agents: &str) -> String {
+fn config_with_server_settings(server_settings: &str, agents: &str) -> String {
     let limits = "[limits]\ntimeout_min = 0.1\nqueue_timeout_min = 0.1\n";
-    format!("[pressure]\nenabled = false\n[server]\n{server}\n{limits}{agents}")
+    format!("[pressure]\nenabled = false\n[server]\n{server_settings}\n{limits}{agents}")
 }
 
 /// An agent that waits for its gate and answers with this word.
 fn answering_agent(word: &str) -> String {
-    gated_agent("one", "max_concurrent = 1")
+    gated_agent_config("one", "max_concurrent = 1")
         .replace("echo \"$word\"\n", &format!("echo \"$word {word}\"\n"))
 }
 
@@ -48,9 +51,9 @@ pub(crate) async fn write_and_reload(service: &mut Service, text: &str) -> Value
 
 /// Sends a text and does not wait for the end; the id of the task.
 async fn submit(client: &ServiceClient, agent: &str, text: &str) -> String {
-    let mut params = message(text);
+    let mut params = message_params(text);
     params["configuration"] = json!({"blocking": false});
-    id(&client.rpc(agent, "message/send", &params).await)
+    task_id(&client.expect_result(agent, "message/send", &params).await)
 }
 
 async fn wait_for_execution_end(client: &ServiceClient, id: &str) -> Value {
@@ -72,7 +75,7 @@ async fn configuration_status(client: &ServiceClient) -> Value {
 
 #[tokio::test]
 async fn a_reload_applies_to_queued_but_not_to_running_work() {
-    let other_agent = fake_agent("two", "echo", "");
+    let other_agent = fake_agent_config("two", "echo", "");
     let old_agents = [answering_agent("old"), other_agent.clone()].concat();
     let mut service = start_service(&config_text(&old_agents)).await;
     service.send("two", "hello").await;
@@ -109,19 +112,20 @@ async fn a_reload_applies_to_queued_but_not_to_running_work() {
 
 #[tokio::test]
 async fn a_removed_agent_finishes_its_work_and_a_new_one_serves() {
-    let old_agents = [answering_agent("old"), fake_agent("two", "echo", "")].concat();
+    let old_agents = [answering_agent("old"), fake_agent_config("two", "echo", "")].concat();
     let mut service = start_service(&config_text(&old_agents)).await;
     let running_id = submit(&service, "one", "a").await;
     service.setup.wait_for_text("log", "start a\n").await;
     let waiting_id = submit(&service, "one", "b").await;
-    let new_agents = [fake_agent("two", "echo", ""), fake_agent("three", "echo", "")].concat();
+    let new_agents =
+        [fake_agent_config("two", "echo", ""), fake_agent_config("three", "echo", "")].concat();
     let report = write_and_reload(&mut service, &config_text(&new_agents)).await;
     let agents = &report["applied"]["agents"];
     assert_eq!(*agents, json!({"added": ["three"], "changed": [], "removed": ["one"]}));
-    assert_eq!(outcome(&service.send("three", "hello").await), completed_with("hello"));
-    let refused = service.expect_refusal("one", "message/send", message("c")).await;
+    assert_eq!(task_outcome(&service.send("three", "hello").await), completed_with("hello"));
+    let refused = service.expect_refusal("one", "message/send", message_params("c")).await;
     assert_eq!(refused, (-32053, "agent-removed".to_owned()));
-    assert_eq!(state(&service.task("one", &running_id).await), "working");
+    assert_eq!(task_state(&service.task("one", &running_id).await), "working");
     assert_eq!(service.agent_status("one").await["health"], "draining");
     service.setup.open_gate("go");
     // R-62: A removed agent accepts no new work, finishes running and queued work, and then
@@ -131,7 +135,7 @@ async fn a_removed_agent_finishes_its_work_and_a_new_one_serves() {
     let waiting_record = wait_for_execution_end(&service, &waiting_id).await;
     assert_eq!(outcome_and_output(&waiting_record), ("completed", "b old"));
     poll_until("the end of the agent", async || {
-        let refused = service.expect_refusal("one", "message/send", message("d")).await;
+        let refused = service.expect_refusal("one", "message/send", message_params("d")).await;
         (refused.1 == "agent-unknown").then_some(())
     })
     .await;
@@ -150,12 +154,12 @@ output = "events"
 
 #[tokio::test]
 async fn an_open_question_of_a_removed_agent_is_settled() {
-    let agents = [QUESTION_AGENT, &fake_agent("two", "echo", "")].concat();
+    let agents = [QUESTION_AGENT, &fake_agent_config("two", "echo", "")].concat();
     let mut service = start_service(&config_text(&agents)).await;
     let task = service.send("asking", "hello").await;
-    assert_eq!(state(&task), "input-required");
-    write_and_reload(&mut service, &config_text(&fake_agent("two", "echo", ""))).await;
-    let record = wait_for_execution_end(&service, &id(&task)).await;
+    assert_eq!(task_state(&task), "input-required");
+    write_and_reload(&mut service, &config_text(&fake_agent_config("two", "echo", ""))).await;
+    let record = wait_for_execution_end(&service, &task_id(&task)).await;
     // R-64: An open question of a removed agent is settled
     assert_eq!(
         (&record["outcome"], &record["error"]["code"]),
@@ -165,7 +169,7 @@ async fn an_open_question_of_a_removed_agent_is_settled() {
 
 #[tokio::test]
 async fn an_invalid_configuration_is_reported_and_not_applied() {
-    let valid_config = config_text(&fake_agent("one", "echo", ""));
+    let valid_config = config_text(&fake_agent_config("one", "echo", ""));
     let mut service = start_service(&valid_config).await;
     let invalid_config =
         config_text("[agents.two]\ncommand = 'sh'\nmax_concurent = 3\n[tokens.x]\n");
@@ -186,25 +190,25 @@ async fn an_invalid_configuration_is_reported_and_not_applied() {
         )
     );
     assert_eq!(report["rejected"].as_array().unwrap().len(), 2);
-    let command = service.command(&["reload"], "").await;
+    let command = service.run_command(&["reload"], "").await;
     assert_eq!(command.exit_code, Some(4), "{command:?}");
     assert!(command.stderr.contains(&format!("supervisor.toml:{line}:1: agents.two.max_")));
     let current = configuration_status(&service).await;
     assert_eq!((&current["generation"], &current["rejected"]), (&json!(1), &report["rejected"]));
     // R-66: An invalid configuration changes nothing, and the report has the line and column of the
     // error
-    assert_eq!(outcome(&service.send("one", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&service.send("one", "hello").await), completed_with("hello"));
     write_and_reload(&mut service, &valid_config).await;
     assert_eq!(configuration_status(&service).await["rejected"], json!([]));
 }
 
 #[tokio::test]
 async fn settings_that_need_a_restart_are_reported_as_pending() {
-    let agents = fake_agent("one", "echo", "");
+    let agents = fake_agent_config("one", "echo", "");
     let mut service = start_service(&config_text(&agents)).await;
     let lines =
         "watch = false\nmax_connections = 77\ndata_dir = 'HERE/elsewhere'\nmax_body_bytes = 2048";
-    let report = write_and_reload(&mut service, &config_with_server(lines, &agents)).await;
+    let report = write_and_reload(&mut service, &config_with_server_settings(lines, &agents)).await;
     let pending = ["server.data_dir", "server.token_file", "server.max_connections"];
     // R-67: Settings that need a restart are reported by their keys
     assert_eq!(report["pending"], json!(pending));
@@ -216,8 +220,9 @@ async fn settings_that_need_a_restart_are_reported_as_pending() {
 
 #[tokio::test]
 async fn sighup_reloads_the_configuration() {
-    let mut service = start_service(&config_text(&fake_agent("one", "echo", ""))).await;
-    let new_agents = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat();
+    let mut service = start_service(&config_text(&fake_agent_config("one", "echo", ""))).await;
+    let new_agents =
+        [fake_agent_config("one", "echo", ""), fake_agent_config("two", "echo", "")].concat();
     write_config(&mut service, &config_text(&new_agents));
     service.signal(Signal::SIGHUP);
     poll_until("the second generation", async || {
@@ -226,36 +231,39 @@ async fn sighup_reloads_the_configuration() {
     .await;
     // R-69: The service reloads the configuration on SIGHUP, and when it or a file that it names
     // changes
-    assert_eq!(outcome(&service.send("two", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&service.send("two", "hello").await), completed_with("hello"));
     assert!(service.stderr_text().contains("configuration read"));
 }
 
 #[tokio::test]
 async fn a_change_of_the_configuration_or_a_named_file_reloads() {
     let agent = "[agents.one.env_file]\nA_TOKEN = 'HERE/secret'\n";
-    let agents = fake_agent("one", "env", agent);
-    let setup = Setup::from_config_text(&config_with_server("", &agents));
+    let agents = fake_agent_config("one", "env", agent);
+    let setup = Setup::from_config_text(&config_with_server_settings("", &agents));
     let secret = setup.test_folder().join("secret");
     fs::write(&secret, "first-first-first").unwrap();
     let mut service = setup.start().await;
     assert_eq!(configuration_status(&service).await["watched"], true);
     fs::write(&secret, "second-second-second").unwrap();
-    let generation = async |expected: u64| {
+    let wait_for_generation = async |expected: u64| {
         poll_until("a generation", async || {
             (configuration_status(&service).await["generation"] == expected).then_some(())
         })
         .await;
     };
-    generation(2).await;
-    let both_agents =
-        [agents.as_str(), &fake_agent("two", "echo first-first-first:second-second-second", "")];
-    write_config(&mut service, &config_with_server("", &both_agents.concat()));
+    wait_for_generation(2).await;
+    let both_agents = [
+        agents.as_str(),
+        &fake_agent_config("two", "echo first-first-first:second-second-second", ""),
+    ];
+    write_config(&mut service, &config_with_server_settings("", &both_agents.concat()));
     poll_until("the third generation", async || {
         (configuration_status(&service).await["generation"] == 3).then_some(())
     })
     .await;
     // Texts of the agents' environments are masked, those before and those now.
-    let answer = outcome(&service.send("two", "first-first-first second-second-second").await).1;
+    let answer =
+        task_outcome(&service.send("two", "first-first-first second-second-second").await).1;
     // R-69: The service reloads the configuration on SIGHUP, and when it or a file that it names
     // changes
     assert!(!answer.contains("first-first") && !answer.contains("second-second"), "{answer}");
@@ -263,40 +271,41 @@ async fn a_change_of_the_configuration_or_a_named_file_reloads() {
 
 #[tokio::test]
 async fn configured_tokens_change_and_their_owner_keeps_its_tasks() {
-    let agents = fake_agent("one", "echo", "");
+    let agents = fake_agent_config("one", "echo", "");
     let token = |file: &str| format!("[tokens.ann]\ntoken_file = 'HERE/{file}'\n");
     let setup = Setup::from_config_text(&config_text(&agents));
     for (file, letter) in [("ann", "a"), ("ann-next", "n")] {
         fs::write(setup.test_folder().join(file), letter.repeat(40)).unwrap();
     }
     let mut service = setup.start().await;
-    let (ann, next) = (service.with_token(&"a".repeat(40)), service.with_token(&"n".repeat(40)));
+    let (ann, next) =
+        (service.client_with_token(&"a".repeat(40)), service.client_with_token(&"n".repeat(40)));
     assert_eq!(ann.get("/status").await.status, 401);
     let report =
         write_and_reload(&mut service, &config_text(&[agents.clone(), token("ann")].concat()))
             .await;
     assert_eq!(report["applied"]["tokens"]["added"], json!(["ann"]));
-    let task = id(&ann.send("one", "hello").await);
+    let task = task_id(&ann.send("one", "hello").await);
     let report =
         write_and_reload(&mut service, &config_text(&[agents.clone(), token("ann-next")].concat()))
             .await;
     assert_eq!(report["applied"]["tokens"]["changed"], json!(["ann"]));
     assert_eq!((ann.get("/status").await.status, next.get("/status").await.status), (401, 200));
     // R-71: A configured token that is replaced leaves all tasks to its owner
-    assert_eq!(outcome(&next.task("one", &task).await), completed_with("hello"));
+    assert_eq!(task_outcome(&next.task("one", &task).await), completed_with("hello"));
     write_and_reload(&mut service, &config_text(&agents)).await;
     assert_eq!(next.get("/status").await.status, 401);
 }
 
 #[tokio::test]
 async fn a_reload_needs_administration_of_all_agents() {
-    let agents = fake_agent("one", "echo", "");
+    let agents = fake_agent_config("one", "echo", "");
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n[tokens.bob]\ntoken_env = 'BOB'\n\
          scopes = ['admin']\nagents = ['one']\n";
     let setup = Setup::from_config_text(&config_text(&[&agents, tokens].concat()));
     let service = setup.env("ANN", &"a".repeat(40)).env("BOB", &"b".repeat(40)).start().await;
     for token in ["a", "b"] {
-        let answer = service.with_token(&token.repeat(40)).post("/api/v1/reload", "").await;
+        let answer = service.client_with_token(&token.repeat(40)).post("/api/v1/reload", "").await;
         assert_eq!((answer.status, &answer.json()["code"]), (403, &json!("forbidden")));
     }
 }
@@ -308,12 +317,12 @@ async fn configured_schedules_are_added_changed_and_removed() {
             "[schedules.beat]\nagent = 'echo'\ncron = '{cron}'\ninput = 'x'\ntimezone = 'UTC'\n"
         )
     };
-    let echo = fake_agent("echo", "echo", "");
+    let echo = fake_agent_config("echo", "echo", "");
     let mut service = start_service(&config_text(&echo)).await;
     let mut reload_schedules = async |agents: String| {
         service.setup.set_config_text(&config_text(&agents));
         service.setup.write_config();
-        let output = service.command(&["reload", "--json"], "").await;
+        let output = service.run_command(&["reload", "--json"], "").await;
         assert_eq!(output.exit_code, Some(0), "{output:?}");
         let report: Value = serde_json::from_str(&output.stdout).unwrap();
         let schedules = service.get("/api/v1/schedules").await.json();
@@ -335,15 +344,15 @@ async fn configured_schedules_are_added_changed_and_removed() {
 
 #[tokio::test]
 async fn a_changed_log_level_applies_at_once() {
-    let agents = fake_agent("one", "echo", "");
+    let agents = fake_agent_config("one", "echo", "");
     let mut service = start_service(&config_text(&agents)).await;
-    assert_eq!(outcome(&service.send("one", "quiet").await), completed_with("quiet"));
+    assert_eq!(task_outcome(&service.send("one", "quiet").await), completed_with("quiet"));
     assert!(!service.stderr_text().contains("moved"), "{}", service.stderr_text());
     let debug_config = format!("[log]\nlevel = 'debug'\n{}", config_text(&agents));
     let report = write_and_reload(&mut service, &debug_config).await;
     assert_eq!(report["applied"]["settings"], json!(["log.level"]));
     poll_until("a line of the lower level", async || {
-        assert_eq!(outcome(&service.send("one", "loud").await), completed_with("loud"));
+        assert_eq!(task_outcome(&service.send("one", "loud").await), completed_with("loud"));
         service.stderr_text().contains("moved").then_some(())
     })
     .await;
@@ -352,7 +361,7 @@ async fn a_changed_log_level_applies_at_once() {
 /// Nothing is wrong with the configuration, so who asked is not told that.
 #[tokio::test]
 async fn a_reload_with_a_full_ledger_fails_and_can_be_repeated() {
-    let echo = fake_agent("echo", "echo", "");
+    let echo = fake_agent_config("echo", "echo", "");
     let beat = "[schedules.beat]\nagent = 'two'\ncron = '0 3 * * *'\ninput = 'x'\n";
     let setup = Setup::from_config_text(&config_text(&echo));
     let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
@@ -360,10 +369,11 @@ async fn a_reload_with_a_full_ledger_fails_and_can_be_repeated() {
     disk.fill();
     poll_until("a ledger that is full", async || {
         // What the write-ahead log has room for is taken still.
-        (service.call("echo", "message/send", &message("x")).await.status != 200).then_some(())
+        (service.call("echo", "message/send", &message_params("x")).await.status != 200)
+            .then_some(())
     })
     .await;
-    let new_tables = [echo.as_str(), &fake_agent("two", "echo", ""), beat].concat();
+    let new_tables = [echo.as_str(), &fake_agent_config("two", "echo", ""), beat].concat();
     write_config(&mut service, &config_text(&new_tables));
     let refused = service.post("/api/v1/reload", "").await;
     let problem = refused.json();

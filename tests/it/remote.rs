@@ -1,13 +1,13 @@
 //! Agents of another service: two real services, of which one calls the other in each version and binding.
 
-mod dialogue;
+mod call_loops;
+mod conversations;
 mod faults;
-mod hops;
 
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, failed_with, outcome, state};
-use crate::harness::{Service, Setup, message, poll_until};
+use crate::harness::client::{completed_with, failed_with, task_outcome, task_state};
+use crate::harness::{Service, Setup, message_params, poll_until};
 use crate::streams::{open_stream, read_until};
 
 /// Agent ids of the caller, with the version and the binding of each, and the path of the interface at the other
@@ -65,7 +65,7 @@ fn remote_agents(other: &Service, agent: &str, token: &str) -> String {
 }
 
 /// Starts both services: the caller, and the one that has the worker.
-async fn start_pair() -> (Service, Service) {
+async fn start_caller_and_remote() -> (Service, Service) {
     let remote_service = Service::start(WORKER_AGENT).await;
     let setup = Setup::new(&remote_agents(&remote_service, "worker", "OTHER_TOKEN"));
     let caller = setup.env("OTHER_TOKEN", &remote_service.token).start().await;
@@ -74,19 +74,23 @@ async fn start_pair() -> (Service, Service) {
 
 #[tokio::test]
 async fn a_remote_agent_answers_in_each_version_and_binding() {
-    let (caller, remote_service) = start_pair().await;
+    let (caller, remote_service) = start_caller_and_remote().await;
     remote_service.setup.open_gate("go");
     for (id, ..) in REMOTE_AGENTS {
         let task = caller.send(id, id).await;
-        assert_eq!(outcome(&task), completed_with(&format!("first {id}, then the rest")), "{id}");
+        assert_eq!(
+            task_outcome(&task),
+            completed_with(&format!("first {id}, then the rest")),
+            "{id}"
+        );
     }
 }
 
 #[tokio::test]
 async fn remote_text_is_streamed_before_the_remote_end() {
-    let (caller, remote_service) = start_pair().await;
+    let (caller, remote_service) = start_caller_and_remote().await;
     for (id, ..) in REMOTE_AGENTS {
-        let body = crate::harness::json_rpc_call("message/stream", &message(id));
+        let body = crate::harness::json_rpc_call("message/stream", &message_params(id));
         let mut stream = open_stream(&caller, id, "0.3", &body).await;
         let first_text = read_until(&mut stream, "first").await;
         assert!(first_text.contains(&format!("first {id}")), "{id}: {first_text}");
@@ -102,13 +106,13 @@ async fn remote_text_is_streamed_before_the_remote_end() {
 
 #[tokio::test]
 async fn cancelling_a_task_cancels_the_remote_task() {
-    let (caller, remote_service) = start_pair().await;
+    let (caller, remote_service) = start_caller_and_remote().await;
     let mut log = String::new();
     for (id, ..) in REMOTE_AGENTS {
         let task = caller.start_task(id, id).await;
         log.push_str(&format!("start {id}\n"));
         remote_service.setup.wait_for_text("log", &log).await;
-        assert_eq!(state(&caller.cancel(id, &task).await), "canceled", "{id}");
+        assert_eq!(task_state(&caller.cancel(id, &task).await), "canceled", "{id}");
         let executions = remote_service.get("/api/v1/executions").await.json();
         assert_eq!(executions["executions"][0]["state"], "cancelled", "{id}: {executions}");
     }
@@ -116,14 +120,18 @@ async fn cancelling_a_task_cancels_the_remote_task() {
 
 #[tokio::test]
 async fn the_remote_outcome_is_the_outcome() {
-    let (caller, _remote_service) = start_pair().await;
+    let (caller, _remote_service) = start_caller_and_remote().await;
     for (id, ..) in REMOTE_AGENTS {
         let task = caller.send(id, "fail").await;
-        assert_eq!(outcome(&task), failed_with("agent-reported"), "{id}");
+        assert_eq!(task_outcome(&task), failed_with("agent-reported"), "{id}");
         let text = task.pointer("/status/message/parts/0/text").and_then(Value::as_str).unwrap();
         assert!(text.contains("no such order"), "{id}: {text}");
         let task = caller.send(id, "reject").await;
-        assert_eq!(outcome(&task), ("rejected".to_owned(), "agent-rejected".to_owned()), "{id}");
+        assert_eq!(
+            task_outcome(&task),
+            ("rejected".to_owned(), "agent-rejected".to_owned()),
+            "{id}"
+        );
         let task = caller.send(id, "make").await;
         let part = &task["artifacts"][0]["parts"][0];
         assert_eq!(part["file"]["bytes"], "YSxi", "{id}: {task}");
@@ -133,41 +141,45 @@ async fn the_remote_outcome_is_the_outcome() {
 
 #[tokio::test]
 async fn an_answer_restarted_remotely_replaces_the_old_one() {
-    let (caller, remote_service) = start_pair().await;
+    let (caller, remote_service) = start_caller_and_remote().await;
     for (id, ..) in REMOTE_AGENTS {
         _ = std::fs::remove_file(remote_service.setup.test_folder().join("tried"));
         let task = caller.send(id, "again").await;
-        assert_eq!(outcome(&task), completed_with("second try"), "{id}: {task}");
+        assert_eq!(task_outcome(&task), completed_with("second try"), "{id}: {task}");
     }
 }
 
 #[tokio::test]
 async fn the_kind_of_an_agent_is_shown() {
-    let (caller, remote_service) = start_pair().await;
+    let (caller, remote_service) = start_caller_and_remote().await;
     assert_eq!(caller.agent_status("new-rpc").await["kind"], "remote");
     assert_eq!(remote_service.agent_status("worker").await["kind"], "program");
     let entry = caller.get("/api/v1/agents/old-http").await.json();
     assert_eq!(entry["kind"], "remote");
     let card = caller.get("/agents/new-rpc/.well-known/agent-card.json").await.json();
     let extensions = card["capabilities"]["extensions"].as_array().unwrap();
-    let kind = |extension: &&Value| extension["uri"] == "https://algonius.dev/a2a/ext/kind/v1";
-    assert_eq!(extensions.iter().find(kind).unwrap()["description"], "Kind of the agent: remote.");
-    let output = caller.command(&["agents", "show", "new-rpc"], "").await;
+    let is_kind_extension =
+        |extension: &&Value| extension["uri"] == "https://algonius.dev/a2a/ext/kind/v1";
+    assert_eq!(
+        extensions.iter().find(is_kind_extension).unwrap()["description"],
+        "Kind of the agent: remote."
+    );
+    let output = caller.run_command(&["agents", "show", "new-rpc"], "").await;
     assert!(output.stdout.contains("kind          remote"), "{output:?}");
     for label in ["sandbox", "boundary", "resources"] {
         assert!(!output.stdout.contains(label), "{output:?}");
     }
-    let status = caller.command(&["status"], "").await;
+    let status = caller.run_command(&["status"], "").await;
     assert!(status.stdout.contains("kind remote"), "{status:?}");
     assert!(!status.stdout.contains("boundary"), "{status:?}");
-    let checked = caller.command(&["check"], "").await;
+    let checked = caller.run_command(&["check"], "").await;
     assert_eq!(checked.exit_code, Some(0), "{checked:?}");
 }
 
 /// Facts about processes: a program has all of them, and a remote agent has none.
 #[tokio::test]
 async fn a_remote_agent_shows_no_facts_about_processes() {
-    let (caller, remote_service) = start_pair().await;
+    let (caller, remote_service) = start_caller_and_remote().await;
     let process_keys = |document: &Value| {
         let keys = ["enforcement", "isolation", "boundary", "resources", "program"];
         keys.into_iter().filter(|key| document.get(key).is_some()).collect::<Vec<_>>()
@@ -195,7 +207,7 @@ async fn a_remote_agent_shows_no_facts_about_processes() {
 
 #[tokio::test]
 async fn a_remote_token_is_never_shown() {
-    let (caller, remote_service) = start_pair().await;
+    let (caller, remote_service) = start_caller_and_remote().await;
     remote_service.setup.open_gate("go");
     // The worker repeats its message, here the token by which it was reached.
     let task = caller.send("new-rpc", &remote_service.token).await;

@@ -9,8 +9,8 @@ use algonius_skips::skip_without;
 use nix::unistd::Uid;
 use serde_json::json;
 
-use crate::harness::client::{completed_with, failed_with, outcome};
-use crate::harness::{Service, message, poll_until};
+use crate::harness::client::{completed_with, failed_with, task_outcome};
+use crate::harness::{Service, message_params, poll_until};
 
 /// The user without rights, as which a database may be started.
 const NOBODY_ID: u32 = 65534;
@@ -27,9 +27,9 @@ fn session_agent(command: &str, turn: &str) -> String {
 
 /// The outcome of a message in one conversation.
 async fn send_message(service: &Service, text: &str) -> (String, String) {
-    let mut params = message(text);
+    let mut params = message_params(text);
     params["message"]["contextId"] = json!("c");
-    outcome(&service.rpc("repl", "message/send", &params).await)
+    task_outcome(&service.expect_result("repl", "message/send", &params).await)
 }
 
 fn find_program(program: &str) -> Option<PathBuf> {
@@ -108,23 +108,23 @@ async fn bc_answers_with_a_prompt_that_the_message_prints() {
 }
 
 /// A database of the user without rights, on a socket in a folder of its own. Dropping it stops it.
-struct Database {
+struct PostgresServer {
     folder: tempfile::TempDir,
-    programs: PathBuf,
+    programs_folder: PathBuf,
 }
 
-impl Database {
+impl PostgresServer {
     /// Makes and starts one; `None` where the server is not installed.
     async fn start() -> Option<Self> {
         let installed = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let programs = installed.map(|entry| entry.path().join("bin"));
-        let programs = programs.filter(|bin| bin.join("initdb").exists()).max()?;
+        let programs_folder = programs.filter(|bin| bin.join("initdb").exists()).max()?;
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         if Uid::effective().is_root() {
             chown(folder.path(), Some(NOBODY_ID), Some(NOBODY_ID)).unwrap();
         }
-        let database = Self { folder, programs };
+        let database = Self { folder, programs_folder };
         let data_folder = database.folder.path().join("data").display().to_string();
         database.run("initdb", &["-D", &data_folder, "-U", "tester", "--auth=trust", "-N"]);
         let options = format!("-k {} -c listen_addresses=''", database.folder.path().display());
@@ -133,7 +133,7 @@ impl Database {
     }
 
     fn run(&self, program: &str, arguments: &[&str]) {
-        let program = self.programs.join(program).display().to_string();
+        let program = self.programs_folder.join(program).display().to_string();
         let user_options = [format!("--reuid={NOBODY_ID}"), format!("--regid={NOBODY_ID}")];
         let mut command = match Uid::effective().is_root() {
             true => {
@@ -149,7 +149,7 @@ impl Database {
     }
 }
 
-impl Drop for Database {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         let data_folder = self.folder.path().join("data").display().to_string();
         self.run("pg_ctl", &["-D", &data_folder, "-m", "immediate", "stop"]);
@@ -158,7 +158,7 @@ impl Drop for Database {
 
 #[tokio::test]
 async fn psql_answers_with_a_prompt_that_the_message_prints() {
-    let database = if is_installed("psql") { Database::start().await } else { return };
+    let database = if is_installed("psql") { PostgresServer::start().await } else { return };
     let Some(database) = database else { return skip_without("psql") };
     let folder = database.folder.path().display();
     let turn = "prompt = 'psql> '\nprompt_at_start = false\n\
@@ -184,8 +184,8 @@ async fn a_premature_turn_end_fails_with_its_configuration_key() {
         return;
     }
     let service = Service::start(&session_agent("python3 -i -q -u 2>&1", "end_regex = '^'")).await;
-    let task = send_message(&service, "print('\\n1\\n2')").await;
-    assert_eq!(task, failed_with("empty-answer"));
+    let turn_outcome = send_message(&service, "print('\\n1\\n2')").await;
+    assert_eq!(turn_outcome, failed_with("empty-answer"));
     let list = service.get("/api/v1/executions?limit=1").await.json();
     let reason = list["executions"][0]["error"]["message"].as_str().unwrap();
     assert!(reason.contains("`turn.end_regex`"), "{reason}");

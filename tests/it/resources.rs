@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, outcome};
+use crate::harness::client::{completed_with, failed_with, task_outcome};
 use crate::harness::processes::{process_labels, processes_with_env};
-use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until};
+use crate::harness::{Service, Setup, fake_agent_config, gated_agent_config, poll_until};
 
-const MEMORY: u64 = 100 << 20;
+const MAX_MEMORY_BYTES: u64 = 100 << 20;
 
 /// The processes of an execution.
 fn execution_processes(id: &str) -> Vec<i32> {
@@ -17,12 +17,12 @@ fn execution_processes(id: &str) -> Vec<i32> {
 /// What is said of a failed task, after all of it is gone and another agent has answered.
 async fn failure_content(service: &Service, agent: &str, id: &str) -> Value {
     assert_eq!(
-        outcome(&service.send("echo", "hi").await),
+        task_outcome(&service.send("echo", "hi").await),
         completed_with("hi"),
         "others are served"
     );
     let task = service.wait_for_end(agent, id).await;
-    assert_eq!(outcome(&task), failed_with("resources-exceeded"));
+    assert_eq!(task_outcome(&task), failed_with("resources-exceeded"));
     poll_until("the end of all", async || execution_processes(id).is_empty().then_some(())).await;
     let record = service.execution(id).await;
     assert_eq!((&record["attempt"], &record["error"]["category"]), (&json!(1), &json!("agent")));
@@ -32,7 +32,9 @@ async fn failure_content(service: &Service, agent: &str, id: &str) -> Value {
 #[tokio::test]
 async fn a_program_with_too_many_processes_is_killed() {
     let limits = "resources.processes = 10\nresources.group = 'off'";
-    let agents = [fake_agent("crowd", "crowd 50", limits), fake_agent("echo", "echo", "")].concat();
+    let agents =
+        [fake_agent_config("crowd", "crowd 50", limits), fake_agent_config("echo", "echo", "")]
+            .concat();
     let service = Service::start(&agents).await;
     let id = service.start_task("crowd", "go").await;
     let message = failure_content(&service, "crowd", &id).await;
@@ -46,17 +48,20 @@ async fn a_program_with_too_many_processes_is_killed() {
 
 #[tokio::test]
 async fn a_program_with_too_much_memory_is_killed() {
-    let limits = format!("resources.memory_bytes = {MEMORY}\nresources.group = 'off'");
-    let hog = fake_agent("hog", &format!("hog {}", 300 << 20), &limits);
-    let service = Service::start(&[hog, fake_agent("echo", "echo", "")].concat()).await;
+    let limits = format!("resources.memory_bytes = {MAX_MEMORY_BYTES}\nresources.group = 'off'");
+    let hog = fake_agent_config("hog", &format!("hog {}", 300 << 20), &limits);
+    let service = Service::start(&[hog, fake_agent_config("echo", "echo", "")].concat()).await;
     let id = service.start_task("hog", "go").await;
     let message = failure_content(&service, "hog", &id).await;
     let message = message.as_str().unwrap();
     let (usage, limit) = message.split_once(" bytes of memory; ").unwrap();
-    assert!(usage.strip_prefix("took ").unwrap().parse::<u64>().unwrap() > MEMORY, "{message}");
+    assert!(
+        usage.strip_prefix("took ").unwrap().parse::<u64>().unwrap() > MAX_MEMORY_BYTES,
+        "{message}"
+    );
     // R-28: A program that uses more memory than `resources.memory_bytes` is killed, and the
     // service survives
-    assert_eq!(limit, format!("`resources.memory_bytes` allows {MEMORY}"));
+    assert_eq!(limit, format!("`resources.memory_bytes` allows {MAX_MEMORY_BYTES}"));
 }
 
 #[tokio::test]
@@ -65,7 +70,8 @@ async fn limits_hold_over_a_restart_and_count_detached_processes() {
     let script = "until [ -e HERE/go ]; do sleep 0.02; done
         for i in 1 2 3 4; do setsid env -i sleep 600 & done; wait";
     let agent = format!("[agents.late]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{limits}\n");
-    let mut service = Service::start(&[agent, fake_agent("echo", "echo", "")].concat()).await;
+    let mut service =
+        Service::start(&[agent, fake_agent_config("echo", "echo", "")].concat()).await;
     let id = service.start_task("late", "go").await;
     let pid = poll_until("its start", async || execution_processes(&id).first().copied()).await;
     let label = process_labels().into_iter().find(|(found, _)| *found == pid).unwrap().1;
@@ -82,19 +88,19 @@ async fn limits_hold_over_a_restart_and_count_detached_processes() {
 async fn a_program_within_its_limits_is_not_stopped() {
     let limits = "resources.processes = 64\nresources.memory_bytes = 104857600\n\
                   resources.group = 'off'";
-    let service = Service::start(&fake_agent("calm", "sleep 1.5 done", limits)).await;
+    let service = Service::start(&fake_agent_config("calm", "sleep 1.5 done", limits)).await;
     let watched = |limit: u64| json!({"limit": limit, "enforcer": "watch"});
-    let expected =
-        json!({"memoryBytes": watched(MEMORY), "processes": watched(64), "controlGroup": false});
+    let expected = json!({"memoryBytes": watched(MAX_MEMORY_BYTES), "processes": watched(64), "controlGroup": false});
     assert_eq!(service.agent_status("calm").await["resources"], expected);
-    assert_eq!(outcome(&service.send("calm", "go").await), completed_with("done"));
+    assert_eq!(task_outcome(&service.send("calm", "go").await), completed_with("done"));
 }
 
 #[tokio::test]
 async fn expected_memory_delays_agents_until_it_is_free() {
     let bounds = "[pressure]\nmode = 'usage'\ncpu_percent = 100\nmemory_percent = 100\n\
                   load = 1_000_000\nmin_disk_free_bytes = 0\nmax_reserved_memory_bytes = 1_000_000_000\n";
-    let agents = ["one", "two"].map(|id| gated_agent(id, "resources.expected_bytes = 600_000_000"));
+    let agents =
+        ["one", "two"].map(|id| gated_agent_config(id, "resources.expected_bytes = 600_000_000"));
     let service = Setup::from_config_text(&[bounds, &agents.concat()].concat()).start().await;
     let first = service.start_task("one", "a").await;
     service.setup.wait_for_text("log", "start a\n").await;
@@ -105,7 +111,7 @@ async fn expected_memory_delays_agents_until_it_is_free() {
     })
     .await;
     service.setup.open_gate("go");
-    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed_with("a\n"));
-    assert_eq!(outcome(&service.wait_for_end("two", &second).await), completed_with("b\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &first).await), completed_with("a\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("two", &second).await), completed_with("b\n"));
     assert_eq!(service.setup.read("log"), "start a\nend a\nstart b\nend b\n");
 }

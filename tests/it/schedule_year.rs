@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::api::supervision_tree::{SupervisionTree, TreePlan};
-use algonius_actors::decide::admission::dedup_key::Keyring;
-use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::api::supervision_tree::{SupervisionTree, TreeOptions};
+use algonius_actors::decide::admission::keyed_hasher::KeyedHasher;
+use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
 use algonius_actors::model::schedule::ConfiguredSchedule;
 use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceStatus};
 use algonius_actors::model::schedule::recurrence::RecurrenceRule;
@@ -21,11 +21,11 @@ use algonius_actors::root::AgentDefinition;
 use algonius_actors::scheduler::SchedulerConfig;
 use algonius_actors::services::monitor_handle::MonitorHandle;
 use algonius_actors::services::{
-    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, RecordStores,
-    RedactorHandle, Services,
+    ActiveWriters, AttemptResources, BudgetUsageCache, CredentialBreakers, InputSealer,
+    RecordStores, RedactorHandle, Services,
 };
 use algonius_actors::testing::{
-    DEFAULT_AGENT, ScriptedAttempt, ScriptedDriver, VirtualClock, cron_schedule, spec,
+    DEFAULT_AGENT, ScriptedAttempt, ScriptedDriver, VirtualClock, agent_spec, cron_schedule,
 };
 use algonius_redact::Redactor;
 use algonius_store::{Durability, Store};
@@ -56,12 +56,9 @@ fn schedules() -> Vec<ConfiguredSchedule> {
     let all = ZONES.iter().flat_map(|zone| SCHEDULE_KINDS.iter().map(move |kind| (*zone, *kind)));
     let configured = all.map(|(zone, (name, cron))| {
         let id = format!("{name}-{}", zone.replace('/', "-"));
-        let timetable = RecurrenceRule::new(cron, zone, false).unwrap();
-        let spec = ScheduleSpec {
-            recurrence: timetable,
-            overlap: OverlapPolicy::Queue,
-            ..cron_schedule(&id, cron)
-        };
+        let recurrence = RecurrenceRule::new(cron, zone, false).unwrap();
+        let spec =
+            ScheduleSpec { recurrence, overlap: OverlapPolicy::Queue, ..cron_schedule(&id, cron) };
         ConfiguredSchedule {
             spec: ScheduleSpec { input: "work".to_owned(), ..spec },
             owner: "ann".to_owned(),
@@ -78,7 +75,7 @@ struct ServiceInstances {
 }
 
 impl ServiceInstances {
-    async fn begin(&self) -> SupervisionTree {
+    async fn start_tree(&self) -> SupervisionTree {
         let services = Services {
             input_sealer: InputSealer::in_memory(),
             ledger: Arc::new(self.store.clone()),
@@ -88,16 +85,16 @@ impl ServiceInstances {
             },
             clock: Arc::<VirtualClock>::clone(&self.clock),
             redactor: RedactorHandle::fixed(Arc::new(Redactor::new([]))),
-            keyring: Keyring::new([7; 32]),
+            keyring: KeyedHasher::new([7; 32]),
             observer: Arc::new(NoopObserver),
             monitor: MonitorHandle::default(),
             resources: AttemptResources::default(),
             active_writers: ActiveWriters::default(),
             breakers: CredentialBreakers::default(),
-            budget_usages: BudgetUsages::default(),
+            budget_usages: BudgetUsageCache::default(),
         };
         let driver = Arc::<ScriptedDriver>::clone(&self.driver);
-        let mut worker = spec(DEFAULT_AGENT);
+        let mut worker = agent_spec(DEFAULT_AGENT);
         worker.limits.capacity.max_waiting = 1000;
         let scheduler_config = SchedulerConfig {
             schedule_store: Arc::new(self.store.clone()),
@@ -110,14 +107,14 @@ impl ServiceInstances {
         SupervisionTree::start(
             services,
             definitions,
-            TreePlan { scheduler_config: Some(scheduler_config), ..TreePlan::default() },
+            TreeOptions { scheduler_config: Some(scheduler_config), ..TreeOptions::default() },
         )
         .await
         .unwrap()
     }
 
     /// Waits until the clock tells a time.
-    async fn poll_until(&self, at: DateTime<Utc>) {
+    async fn sleep_until(&self, at: DateTime<Utc>) {
         while self.clock.now() < at {
             let remaining_time = (at - self.clock.now()).to_std().unwrap_or_default();
             tokio::time::sleep(remaining_time.max(Duration::from_millis(1))).await; // Virtual: no time passes.
@@ -142,7 +139,7 @@ fn pseudo_random(seed: &mut u64, limit: u64) -> u64 {
 async fn a_year_in_three_zones_has_each_occurrence_once() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let store = with_paused_time(Store::open(&data, Durability::Process)).await.unwrap();
+    let store = with_paused_time(Store::open(&data, Durability::ProcessCrash)).await.unwrap();
     let instances = ServiceInstances {
         store: PausedTimeStore(Arc::new(store)),
         clock: Arc::default(),
@@ -151,28 +148,29 @@ async fn a_year_in_three_zones_has_each_occurrence_once() {
     instances.driver.script("work", [ScriptedAttempt::ok(60)]);
     let begin = instances.clock.now();
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
-    let seed = TokenSeed { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
-    instances.store.replace_seeded_tokens(vec![seed], begin).await.unwrap();
-    let (mut tree, mut seed, mut now) = (instances.begin().await, 5, begin);
+    let token_seed =
+        ConfiguredToken { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
+    instances.store.replace_configured_tokens(vec![token_seed], begin).await.unwrap();
+    let (mut tree, mut seed, mut now) = (instances.start_tree().await, 5, begin);
     let end = begin + TimeDelta::days(day_count());
     while now < end {
         now += TimeDelta::minutes(i64::try_from(pseudo_random(&mut seed, 9 * 24 * 60)).unwrap());
-        instances.poll_until(now.min(end)).await;
+        instances.sleep_until(now.min(end)).await;
         match pseudo_random(&mut seed, 4) {
             0 => tree.api().schedules.configure_schedules(schedules()).await.unwrap(),
             1 => instances.clock.jump(-i64::try_from(pseudo_random(&mut seed, 7200)).unwrap()),
             2 => instances.clock.jump(i64::try_from(pseudo_random(&mut seed, 1700)).unwrap()),
             _ => {
                 tree.stop(Duration::ZERO).await;
-                let down =
+                let downtime =
                     TimeDelta::seconds(i64::try_from(pseudo_random(&mut seed, 3000)).unwrap());
-                instances.poll_until(instances.clock.now() + down).await;
-                tree = instances.begin().await;
+                instances.sleep_until(instances.clock.now() + downtime).await;
+                tree = instances.start_tree().await;
             }
         }
         now = now.max(instances.clock.now());
     }
-    instances.poll_until(end + TimeDelta::hours(2)).await;
+    instances.sleep_until(end + TimeDelta::hours(2)).await;
     tree.stop(Duration::from_secs(9999)).await;
     // In a year in three time zones each occurrence fires once, despite restarts, reloads and
     // clock changes

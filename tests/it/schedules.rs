@@ -3,10 +3,10 @@
 use algonius_actors::model::code::Code;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, outcome};
-use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until};
+use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::{Service, Setup, fake_agent_config, gated_agent_config, poll_until};
 
-const ROOT: &str = "/api/v1/schedules";
+const SCHEDULES_PATH: &str = "/api/v1/schedules";
 
 fn setup_with_schedules(agents: &str) -> Setup {
     Setup::new(&format!("{agents}\n[scheduler]\ntimezone = 'UTC'\nseconds = true\n"))
@@ -15,10 +15,11 @@ fn setup_with_schedules(agents: &str) -> Setup {
 /// The occurrences of a schedule, once there are so many that are over.
 async fn finished_occurrences(service: &Service, id: &str, count: usize) -> Vec<Value> {
     poll_until("its work is over", async || {
-        let list = service.get(&format!("{ROOT}/{id}/occurrences?limit=1000")).await.json();
+        let list =
+            service.get(&format!("{SCHEDULES_PATH}/{id}/occurrences?limit=1000")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
-        let over = list.iter().filter(|it| !it["outcome"].is_null()).count();
-        (over >= count).then_some(list)
+        let ended_count = list.iter().filter(|it| !it["outcome"].is_null()).count();
+        (ended_count >= count).then_some(list)
     })
     .await
 }
@@ -26,7 +27,7 @@ async fn finished_occurrences(service: &Service, id: &str, count: usize) -> Vec<
 #[tokio::test]
 async fn a_configured_schedule_creates_a_task_at_each_time() {
     let agents = [
-        fake_agent("echo", "echo", ""),
+        fake_agent_config("echo", "echo", ""),
         "[schedules.beat]\nname = 'Heart beat'\nagent = 'echo'\ncron = '* * * * * *'\n\
          input = 'it is {{ date }} for {{ param.whom }}'\nparams.whom = 'Ann'\n"
             .to_owned(),
@@ -39,7 +40,7 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
     let planned = completed_occurrences[0]["planned"].as_str().unwrap();
     let (date, _) = planned.split_once('T').unwrap();
     let expected = format!("it is {date} for Ann");
-    assert_eq!(outcome(&task), completed_with(&expected));
+    assert_eq!(task_outcome(&task), completed_with(&expected));
     assert!(
         completed_occurrences[0]["delayMs"].as_i64().unwrap().abs() < 30_000,
         "{completed_occurrences:?}"
@@ -51,12 +52,12 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
     let count = times.len();
     times.dedup();
     assert_eq!(times.len(), count, "a time twice: {list:?}");
-    let schedule = service.get(&format!("{ROOT}/beat")).await.json();
+    let schedule = service.get(&format!("{SCHEDULES_PATH}/beat")).await.json();
     assert_eq!(
         (&schedule["origin"], &schedule["name"]),
         (&json!("configuration"), &json!("Heart beat"))
     );
-    let deletion = service.command(&["schedule", "delete", "beat"], "").await;
+    let deletion = service.run_command(&["schedule", "delete", "beat"], "").await;
     assert!(deletion.stderr.contains("schedule-fixed"), "{deletion:?}");
     assert!(schedule["statistics"]["succeeded"].as_u64().unwrap() >= 2, "{schedule}");
     let status = service.get("/status").await.json();
@@ -65,8 +66,8 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
 
 #[tokio::test]
 async fn the_command_line_manages_a_schedule() {
-    let service = setup_with_schedules(&fake_agent("echo", "echo", "")).start().await;
-    let run = async |words: &[&str]| service.command(words, "").await;
+    let service = setup_with_schedules(&fake_agent_config("echo", "echo", "")).start().await;
+    let run = async |words: &[&str]| service.run_command(words, "").await;
     let created = run(&[
         "schedule",
         "create",
@@ -120,7 +121,7 @@ async fn the_command_line_manages_a_schedule() {
 #[tokio::test]
 async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
     let agents = [
-        fake_agent("echo", "echo", ""),
+        fake_agent_config("echo", "echo", ""),
         "[schedules.beat]\nagent = 'echo'\ncron = '* * * * * *'\ninput = 'beat'\noverlap = 'allow'\n\
          missed = 'all'\nmissed_max = 1000\n"
             .to_owned(),
@@ -131,10 +132,11 @@ async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
         service.kill9().await;
         service.restart().await;
     }
-    let pause_output = service.command(&["schedule", "pause", "beat"], "").await;
+    let pause_output = service.run_command(&["schedule", "pause", "beat"], "").await;
     assert_eq!(pause_output.exit_code, Some(0), "{pause_output:?}");
     let list = poll_until("all is over", async || {
-        let list = service.get(&format!("{ROOT}/beat/occurrences?limit=1000")).await.json();
+        let list =
+            service.get(&format!("{SCHEDULES_PATH}/beat/occurrences?limit=1000")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
         let is_over = |it: &Value| it["status"] != "pending" && !it["outcome"].is_null();
         list.iter().all(|it| is_over(it) || it["status"] == "skipped").then_some(list)
@@ -145,19 +147,19 @@ async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
         .map(|it| it["planned"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>())
         .map(|it| it.unwrap().timestamp())
         .collect();
-    let all = usize::try_from(seconds[0] - seconds[seconds.len() - 1]).unwrap() + 1;
+    let expected_count = usize::try_from(seconds[0] - seconds[seconds.len() - 1]).unwrap() + 1;
     // R-20: Each occurrence of a schedule is requested once, even if the service is killed
     // repeatedly
-    assert_eq!(seconds.len(), all, "times are lost or doubled: {seconds:?}");
+    assert_eq!(seconds.len(), expected_count, "times are lost or doubled: {seconds:?}");
     let mut tasks: Vec<_> = list.iter().filter_map(|it| it["execution"].as_str()).collect();
-    let fired = tasks.len();
+    let fired_count = tasks.len();
     tasks.sort_unstable();
     tasks.dedup();
-    assert_eq!(tasks.len(), fired);
+    assert_eq!(tasks.len(), fired_count);
     let executions = service.get("/api/v1/executions?limit=1000").await.json();
     assert_eq!(
         executions["executions"].as_array().unwrap().len(),
-        fired,
+        fired_count,
         "an execution of no time"
     );
 }
@@ -165,26 +167,27 @@ async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
 #[tokio::test]
 async fn a_queued_occurrence_runs_after_a_restart() {
     let agents = [
-        gated_agent("one", ""),
+        gated_agent_config("one", ""),
         "[schedules.line]\nagent = 'one'\ncron = '* * * * * *'\ninput = 'ann'\noverlap = 'queue'\n"
             .into(),
     ];
     let mut service = setup_with_schedules(&agents.concat()).start().await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let pending = async || {
-        let list = service.get(&format!("{ROOT}/line/occurrences")).await.json();
+        let list = service.get(&format!("{SCHEDULES_PATH}/line/occurrences")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
         list.into_iter().find(|it| it["status"] == "pending")
     };
     let waiting_time = poll_until("a time that waits", pending).await["planned"].clone();
     service.kill9().await;
     service.restart().await;
-    let schedule = service.get(&format!("{ROOT}/line")).await.json();
+    let schedule = service.get(&format!("{SCHEDULES_PATH}/line")).await.json();
     assert_eq!(schedule["state"], "executing", "{schedule}");
     assert_eq!(service.setup.read("log"), "start ann\n", "it did not wait");
     service.setup.open_gate("go");
     let find_ended_occurrence = async || {
-        let list = service.get(&format!("{ROOT}/line/occurrences?limit=1000")).await.json();
+        let list =
+            service.get(&format!("{SCHEDULES_PATH}/line/occurrences?limit=1000")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
         let waiting_occurrence = list.into_iter().find(|it| it["planned"] == waiting_time);
         waiting_occurrence.filter(|it| !it["outcome"].is_null())
@@ -199,8 +202,11 @@ async fn a_queued_occurrence_runs_after_a_restart() {
 
 #[tokio::test]
 async fn invalid_schedules_are_refused_and_not_created() {
-    let agents =
-        [fake_agent("echo", "echo", ""), fake_agent("off", "echo", "enabled = false")].concat();
+    let agents = [
+        fake_agent_config("echo", "echo", ""),
+        fake_agent_config("off", "echo", "enabled = false"),
+    ]
+    .concat();
     let service = Setup::new(&agents).start().await;
     let valid_body = json!({"id": "a", "agent": "echo", "cron": "0 3 * * *", "input": "hello"});
     let valid_with = |key: &str, value: Value| {
@@ -229,45 +235,46 @@ async fn invalid_schedules_are_refused_and_not_created() {
         (valid_with("nonsense", json!(1)), Code::InvalidParams),
         (json!([1]), Code::InvalidParams),
     ] {
-        let answer = service.post(ROOT, &body.to_string()).await;
+        let answer = service.post(SCHEDULES_PATH, &body.to_string()).await;
         assert_eq!(answer.json()["code"], code.as_str(), "{body}: {}", answer.status);
         assert!(answer.status < 500, "{body}");
     }
-    let list = service.get(ROOT).await.json();
+    let list = service.get(SCHEDULES_PATH).await.json();
     assert_eq!(list["schedules"], json!([]));
 }
 
 #[tokio::test]
 async fn schedules_belong_to_their_creators() {
-    let text = "a-token-of-thirty-two-characters-or-more";
+    let ann_token = "a-token-of-thirty-two-characters-or-more";
     let config =
-        [fake_agent("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".into()].concat();
-    let service = Setup::new(&config).env("ANN", text).start().await;
-    let ann = service.with_token(text);
+        [fake_agent_config("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".into()]
+            .concat();
+    let service = Setup::new(&config).env("ANN", ann_token).start().await;
+    let ann = service.client_with_token(ann_token);
     let body = json!({"id": "mine", "agent": "echo", "cron": "0 3 * * *", "input": "x"});
-    let created = service.post(ROOT, &body.to_string()).await;
+    let created = service.post(SCHEDULES_PATH, &body.to_string()).await;
     assert_eq!((created.status, created.json()["origin"].clone()), (201, json!("api")));
-    let duplicate = ann.post(ROOT, &body.to_string()).await;
+    let duplicate = ann.post(SCHEDULES_PATH, &body.to_string()).await;
     assert_eq!(
         (duplicate.status, duplicate.json()["code"].clone()),
         (409, json!("schedule-exists"))
     );
     for path in ["mine", "mine/next", "nobodys"] {
-        let answer = ann.get(&format!("{ROOT}/{path}")).await;
+        let answer = ann.get(&format!("{SCHEDULES_PATH}/{path}")).await;
         assert_eq!(
             (answer.status, answer.json()["code"].clone()),
             (404, json!("schedule-unknown"))
         );
     }
     for verb in ["pause", "resume", "run"] {
-        let answer = ann.post(&format!("{ROOT}/mine/{verb}"), "{}").await;
+        let answer = ann.post(&format!("{SCHEDULES_PATH}/mine/{verb}"), "{}").await;
         assert_eq!(answer.status, 404, "{verb}");
     }
-    assert_eq!(ann.get(ROOT).await.json()["schedules"], json!([]));
+    assert_eq!(ann.get(SCHEDULES_PATH).await.json()["schedules"], json!([]));
     let mut ann_schedule = body.clone();
     ann_schedule["id"] = json!("hers");
-    assert_eq!(ann.post(ROOT, &ann_schedule.to_string()).await.status, 201);
-    let all = service.get(ROOT).await.json();
+    assert_eq!(ann.post(SCHEDULES_PATH, &ann_schedule.to_string()).await.status, 201);
+    let all = service.get(SCHEDULES_PATH).await.json();
     assert_eq!(all["schedules"].as_array().unwrap().len(), 2, "an administrator sees all");
 }
 
@@ -281,7 +288,7 @@ fn run_seconds() -> usize {
 #[tokio::test]
 async fn two_minutes_of_seconds_fire_on_time() {
     let agents = [
-        fake_agent("echo", "echo", ""),
+        fake_agent_config("echo", "echo", ""),
         "[schedules.beat]\nagent = 'echo'\ncron = '* * * * * *'\ninput = 'beat'\noverlap = 'allow'\n"
             .to_owned(),
     ];
@@ -291,7 +298,8 @@ async fn two_minutes_of_seconds_fire_on_time() {
         // Each second is waited for alone.
         completed_count = finished_occurrences(&service, "beat", completed_count + 1).await.len();
     }
-    let statistics = service.get(&format!("{ROOT}/beat")).await.json()["statistics"].clone();
+    let statistics =
+        service.get(&format!("{SCHEDULES_PATH}/beat")).await.json()["statistics"].clone();
     println!("schedules on time: {statistics}");
     assert_eq!(statistics["punctualPermille"], 1000, "{statistics}");
     let other_counts: Vec<_> = ["missed", "skipped", "coalesced", "refused"]

@@ -11,8 +11,8 @@ use crate::harness::{Service, Setup, within_deadline};
 
 struct ScriptStep {
     command: String,
-    code: i32,
-    printed: Vec<String>,
+    expected_code: i32,
+    expected_lines: Vec<String>,
 }
 
 fn scripts() -> Vec<(PathBuf, String)> {
@@ -34,14 +34,14 @@ fn parse_steps(text: &str) -> Vec<ScriptStep> {
     for line in code_blocks(text, "console").into_iter().flat_map(str::lines) {
         if let Some(command) = line.strip_prefix("$ ") {
             let command = command.to_owned();
-            steps.push(ScriptStep { command, code: 0, printed: Vec::new() });
+            steps.push(ScriptStep { command, expected_code: 0, expected_lines: Vec::new() });
             continue;
         }
         let step = steps.last_mut().unwrap();
         match (line.strip_prefix("> "), line.strip_prefix("? ")) {
             (Some(more), _) => step.command = format!("{}\n{more}", step.command),
-            (_, Some(code)) => step.code = code.parse().unwrap(),
-            _ => step.printed.push(line.trim_end().to_owned()),
+            (_, Some(code)) => step.expected_code = code.parse().unwrap(),
+            _ => step.expected_lines.push(line.trim_end().to_owned()),
         }
     }
     steps
@@ -80,16 +80,16 @@ fn matches_lines(expected: &[String], lines: &[String]) -> bool {
 
 async fn run_step(service: &Service, step: &ScriptStep) -> (Option<i32>, Vec<String>) {
     let program = Path::new(env!("CARGO_BIN_EXE_algonius"));
-    let setup_folder = service.setup.test_folder();
+    let test_folder = service.setup.test_folder();
     let folders =
-        [program.parent().unwrap(), setup_folder].map(|folder| folder.display().to_string());
+        [program.parent().unwrap(), test_folder].map(|folder| folder.display().to_string());
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folders.join(":"));
     let mut shell = tokio::process::Command::new("sh");
     shell.args(["-c", &format!("exec 2>&1\n{}", step.command)]).env_clear();
     shell
         .envs(service.setup.env_variables())
         .env("PATH", path)
-        .current_dir(setup_folder)
+        .current_dir(test_folder)
         .kill_on_drop(true);
     shell.env("ALGONIUS_URL", format!("http://{}", service.address));
     shell.stdin(std::process::Stdio::null());
@@ -100,19 +100,19 @@ async fn run_step(service: &Service, step: &ScriptStep) -> (Option<i32>, Vec<Str
 
 #[tokio::test]
 async fn each_script_prints_its_expected_output() {
-    let mut faults = Vec::new();
+    let mut failures = Vec::new();
     for (file, text) in scripts() {
         let settings = code_blocks(&text, "toml").concat();
         let service = Setup::new(&settings).start().await;
         for step in parse_steps(&text) {
             let (code, lines) = run_step(&service, &step).await;
-            if code != Some(step.code) || !matches_lines(&step.printed, &lines) {
+            if code != Some(step.expected_code) || !matches_lines(&step.expected_lines, &lines) {
                 let (name, lines) = (file.display(), lines.join("\n"));
-                faults.push(format!("{name}: $ {}\n? {code:?}\n{lines}", step.command));
+                failures.push(format!("{name}: $ {}\n? {code:?}\n{lines}", step.command));
             }
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
 /// The commands that have none below them.

@@ -10,10 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, outcome};
+use crate::harness::client::{completed_with, failed_with, task_outcome};
 use crate::harness::{Service, Setup, poll_until};
 
-const SCHEDULES: &str = "/api/v1/schedules";
+const SCHEDULES_PATH: &str = "/api/v1/schedules";
 
 /// Saves its input as `HERE/in-WORD`, waits for `HERE/go`, and fails while `HERE/bad` is there.
 const AGENT: &str = r#"
@@ -51,7 +51,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The file with the key of sealed inputs in the runtime directory, which also has a key of the wardens.
-pub(crate) fn runtime_key(setup: &Setup) -> PathBuf {
+pub(crate) fn runtime_key_file(setup: &Setup) -> PathBuf {
     let mut key_files = files_below(&setup.test_folder().join("run"));
     key_files.retain(|path| {
         let name = path.file_name().unwrap().to_string_lossy();
@@ -102,14 +102,14 @@ async fn start_with_queued_input(settings: &str, key_file: Option<&str>) -> (Ser
 async fn restart_and_expect_run(service: &mut Service, id: &str) {
     service.setup.open_gate("go");
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", id).await), completed_with("bob\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", id).await), completed_with("bob\n"));
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
 }
 
 #[tokio::test]
 async fn a_queued_input_with_secrets_runs_after_a_kill() {
     let (mut service, id) = start_with_queued_input("", None).await;
-    let file = runtime_key(&service.setup);
+    let file = runtime_key_file(&service.setup);
     let key = fs::read(&file).unwrap();
     assert_eq!(key.len(), 32);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -130,7 +130,7 @@ async fn a_queued_input_with_secrets_runs_after_an_upgrade() {
     let (mut service, id) = start_with_queued_input("", None).await;
     service.signal(Signal::SIGUSR2);
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
-    expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
+    expect_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
     service.setup.install_next_release();
     // R-106: A queued input that redaction changes runs with its original bytes after a kill and
     // after an upgrade
@@ -141,13 +141,13 @@ async fn a_queued_input_with_secrets_runs_after_an_upgrade() {
 #[tokio::test]
 async fn the_warden_restores_the_key_of_the_runtime_folder() {
     let (mut service, id) = start_with_queued_input("", None).await;
-    let file = runtime_key(&service.setup);
+    let file = runtime_key_file(&service.setup);
     let key = fs::read(&file).unwrap();
     service.kill9().await;
     fs::remove_file(&file).unwrap();
     restart_and_expect_run(&mut service, &id).await;
     // R-107: The file of the runtime directory and the warden restore each other's key
-    assert_eq!(fs::read(runtime_key(&service.setup)).unwrap(), key);
+    assert_eq!(fs::read(runtime_key_file(&service.setup)).unwrap(), key);
 }
 
 #[tokio::test]
@@ -174,17 +174,17 @@ async fn a_queued_input_without_its_key_is_reported_not_run() {
     service.restart().await;
     // R-109: An execution whose input has lost its key is reported as not run
     assert_eq!(
-        outcome(&service.wait_for_end("one", &id).await),
+        task_outcome(&service.wait_for_end("one", &id).await),
         failed_with("interrupted-not-run")
     );
     assert_eq!(service.setup.read("in-bob"), "", "it was run");
-    let output = service.command(&["tasks", "show", &id], "").await.stdout;
+    let output = service.run_command(&["tasks", "show", &id], "").await.stdout;
     assert!(output.contains("the key is gone") && output.contains("inputs.key_file"), "{output}");
     assert!(service.stderr_text().contains("the key of the sealed input is gone"));
     // A new input is sealed with a new key.
     let task = service.send("one", &prompt("cat")).await;
-    assert_eq!(outcome(&task), completed_with("cat\n"));
-    expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
+    assert_eq!(task_outcome(&task), completed_with("cat\n"));
+    expect_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
 }
 
 const KEY_FILE_CONFIG: &str = "[inputs]\nkey_file = 'inputs.key'\n";
@@ -227,18 +227,21 @@ async fn a_wrong_key_file_loses_no_input() {
     service.setup.open_gate("go");
     service.restart().await;
     assert_eq!(
-        outcome(&service.wait_for_end("one", &id).await),
+        task_outcome(&service.wait_for_end("one", &id).await),
         failed_with("interrupted-not-run")
     );
-    let retry = format!("/api/v1/executions/{id}/retry");
-    let refused = service.post(&retry, "").await;
+    let retry_path = format!("/api/v1/executions/{id}/retry");
+    let refused = service.post(&retry_path, "").await;
     assert_eq!((refused.status, refused.error_code()), (409, "not-replayable".to_owned()));
     service.kill9().await;
     write_key(&service.setup, &(key_line(2) + &key_line(1)));
     service.restart().await;
-    let retried_id = service.post(&retry, "").await.json()["id"].as_str().unwrap().to_owned();
+    let retried_id = service.post(&retry_path, "").await.json()["id"].as_str().unwrap().to_owned();
     // R-110: A wrong key file loses no input, and a key file that others can read stops the start
-    assert_eq!(outcome(&service.wait_for_end("one", &retried_id).await), completed_with("bob\n"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("one", &retried_id).await),
+        completed_with("bob\n")
+    );
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
 }
 
@@ -253,8 +256,8 @@ async fn a_key_file_that_others_can_read_stops_the_start() {
     {
         fs::write(&file, &text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-        let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-        let refused = service.setup.run(&words, "").await;
+        let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+        let refused = service.setup.run(&args, "").await;
         // R-110: A wrong key file loses no input, and a key file that others can read stops the
         // start
         assert!(
@@ -280,7 +283,7 @@ async fn a_failed_task_is_retried_with_its_original_bytes() {
     fs::remove_file(service.setup.test_folder().join("bad")).unwrap();
     fs::remove_file(service.setup.test_folder().join("in-bob")).unwrap();
     service.restart().await;
-    let retry_output = service.command(&["tasks", "retry", &id], "").await;
+    let retry_output = service.run_command(&["tasks", "retry", &id], "").await;
     assert_eq!(retry_output.exit_code, Some(0), "{retry_output:?}");
     // R-111: Retries and reattached executions receive the original bytes
     service.setup.wait_for_text("in-bob", &prompt("bob")).await;
@@ -289,8 +292,8 @@ async fn a_failed_task_is_retried_with_its_original_bytes() {
 /// The execution continues after the kill, then fails, and its next attempt has the original bytes.
 #[tokio::test]
 async fn a_reattached_execution_is_retried_with_its_bytes() {
-    let retry = "[agents.one.retry]\nmax = 1\nafter_start = true\nbase = 0.1\n";
-    let mut service = Service::start(&format!("{AGENT}{retry}")).await;
+    let retry_settings = "[agents.one.retry]\nmax = 1\nafter_start = true\nbase = 0.1\n";
+    let mut service = Service::start(&format!("{AGENT}{retry_settings}")).await;
     let id = service.start_task("one", &prompt("bob")).await;
     service.setup.wait_for_text("log", "start bob\n").await;
     service.kill9().await;
@@ -306,10 +309,10 @@ async fn a_reattached_execution_is_retried_with_its_bytes() {
 
 /// Triggers a schedule out of turn, and waits for the end of the occurrence.
 async fn trigger_and_wait(service: &Service, count: usize) -> Value {
-    let answer = service.post(&format!("{SCHEDULES}/nightly/run"), "{}").await;
+    let answer = service.post(&format!("{SCHEDULES_PATH}/nightly/run"), "{}").await;
     assert!(answer.status < 300, "{answer:?}");
     poll_until("the occurrence", async || {
-        let list = service.get(&format!("{SCHEDULES}/nightly/occurrences")).await.json();
+        let list = service.get(&format!("{SCHEDULES_PATH}/nightly/occurrences")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
         let is_over = |it: &Value| !it["outcome"].is_null() || it["status"] == "refused";
         (list.len() == count && list.iter().all(is_over)).then(|| list[0].clone())
@@ -324,12 +327,12 @@ async fn an_api_schedule_keeps_its_input_sealed() {
     service.setup.open_gate("go");
     let body =
         json!({"id": "nightly", "agent": "one", "cron": "0 3 1 1 *", "input": prompt("bob")});
-    let created = service.post(SCHEDULES, &body.to_string()).await;
+    let created = service.post(SCHEDULES_PATH, &body.to_string()).await;
     assert_eq!((created.status, &created.json()["redacted"]), (201, &json!(true)), "{created:?}");
     assert!(secrets().iter().all(|secret| !created.body.contains(secret)), "{created:?}");
     assert_eq!(trigger_and_wait(&service, 1).await["outcome"], "completed");
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
-    expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
+    expect_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
 
     service.kill9().await;
     fs::remove_file(service.setup.test_folder().join("in-bob")).unwrap();
@@ -337,16 +340,16 @@ async fn an_api_schedule_keeps_its_input_sealed() {
     // R-112: A schedule of the API keeps its input after a restart
     assert_eq!(trigger_and_wait(&service, 2).await["outcome"], "completed");
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
-    expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
+    expect_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
 
     simulate_power_cut(&mut service).await;
     service.restart().await;
     let refused = trigger_and_wait(&service, 3).await;
     assert!(refused["reason"].as_str().unwrap().starts_with("input-sealed"), "{refused}");
-    let schedule = service.get(&format!("{SCHEDULES}/nightly")).await.json();
+    let schedule = service.get(&format!("{SCHEDULES_PATH}/nightly")).await.json();
     assert_eq!(schedule["inputLost"], true, "{schedule}");
-    let status = service.command(&["status"], "").await.stdout;
+    let status = service.run_command(&["status"], "").await.stdout;
     assert!(status.contains("the key of their sealed input is gone"), "{status}");
-    let duplicate = service.post(SCHEDULES, &body.to_string()).await;
+    let duplicate = service.post(SCHEDULES_PATH, &body.to_string()).await;
     assert_eq!(duplicate.error_code(), "schedule-exists");
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{id, outcome};
-use crate::harness::{Service, Setup, fake_agent, message};
+use crate::harness::client::{task_id, task_outcome};
+use crate::harness::{Service, Setup, fake_agent_config, message_params};
 
 /// Letters and digits that look random and are the same in every run.
 fn pseudo_random_text(mut seed: u64, length: usize) -> String {
@@ -22,9 +22,13 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 fn agents() -> String {
     let tee_agent =
         "[agents.keeper]\ncommand = 'tee'\nargs = ['HERE/got']\nsandbox.writable = ['HERE']\n";
-    let secret = "[agents.env.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
-    [tee_agent, &fake_agent("env", "env", secret), &fake_agent("exit", "exit 3 key:GIVEN", "")]
-        .concat()
+    let env_settings = "[agents.env.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
+    [
+        tee_agent,
+        &fake_agent_config("env", "env", env_settings),
+        &fake_agent_config("exit", "exit 3 key:GIVEN", ""),
+    ]
+    .concat()
 }
 
 async fn expect_not_stored(service: &Service, secret: &str) {
@@ -51,9 +55,9 @@ async fn a_secret_in_a_message_reaches_the_agent_but_no_storage() {
     for secret in &secrets {
         let text = format!("use {secret} for this");
         let task = service.send("keeper", &text).await;
-        assert_eq!(outcome(&task).0, "completed");
+        assert_eq!(task_outcome(&task).0, "completed");
         assert_eq!(service.setup.read("got"), text);
-        let task_text = service.task("keeper", &id(&task)).await.to_string();
+        let task_text = service.task("keeper", &task_id(&task)).await.to_string();
         assert!(!task_text.contains(secret.as_str()), "{task_text}");
         expect_not_stored(&service, secret).await;
     }
@@ -64,13 +68,13 @@ async fn a_configured_secret_in_the_output_is_masked() {
     let secret = pseudo_random_text(6, 30);
     let setup = Setup::new(&agents()).env("GIVEN", &secret).env("RUST_LOG", "trace");
     let service = setup.start().await;
-    let (_, answer) = outcome(&service.send("env", "").await);
+    let (_, answer) = task_outcome(&service.send("env", "").await);
     assert!(answer.contains("SERVICE_API_KEY=") && !answer.contains(&secret), "{answer}");
     expect_not_stored(&service, &secret).await;
 }
 
 /// Prints a configured secret in two halves, each in an event of its own that goes on with a report.
-const CUTTER: &str = r#"
+const SPLIT_SECRET_AGENT: &str = r#"
 [agents.cutter]
 command = "sh"
 args = ["-c", '''
@@ -87,9 +91,9 @@ SERVICE_API_KEY = "GIVEN"
 #[tokio::test]
 async fn a_secret_split_across_artifact_chunks_is_masked() {
     let secret = pseudo_random_text(9, 30);
-    let setup = Setup::new(CUTTER).env("GIVEN", &secret).env("RUST_LOG", "trace");
+    let setup = Setup::new(SPLIT_SECRET_AGENT).env("GIVEN", &secret).env("RUST_LOG", "trace");
     let service = setup.start().await;
-    let streamed = service.call("cutter", "message/stream", &message("go")).await;
+    let streamed = service.call("cutter", "message/stream", &message_params("go")).await;
     let events: Vec<Value> = streamed
         .body
         .lines()
@@ -110,7 +114,7 @@ async fn a_secret_split_across_artifact_chunks_is_masked() {
         "{artifact_text}"
     );
     let task = service.task("cutter", events[0]["result"]["id"].as_str().unwrap()).await;
-    assert_eq!(outcome(&task), ("completed".to_owned(), artifact_text.clone()));
+    assert_eq!(task_outcome(&task), ("completed".to_owned(), artifact_text.clone()));
     let (head, tail) = secret.split_at(13);
     assert!(!artifact_text.contains(head) && !artifact_text.contains(tail), "{artifact_text}");
     expect_not_stored(&service, &secret).await;
@@ -122,7 +126,7 @@ async fn a_bearer_token_is_stored_as_its_hash_only() {
     let config = [agents(), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()].concat();
     let setup = Setup::new(&config).env("GIVEN", &pseudo_random_text(1, 40)).env("ANN", &token);
     let service = setup.env("RUST_LOG", "trace").start().await;
-    let ann = service.with_token(&token);
+    let ann = service.client_with_token(&token);
     ann.send("keeper", &format!("my token is {token}")).await;
     assert!(service.setup.read("got").contains(&token));
     expect_not_stored(&service, &token).await;
@@ -133,7 +137,7 @@ async fn a_bearer_token_is_stored_as_its_hash_only() {
 #[tokio::test]
 async fn a_queued_message_with_a_secret_runs_whole_after_a_kill() {
     let secret = format!("{}{}", "gh", format_args!("p_{}", pseudo_random_text(8, 36)));
-    let agent = crate::harness::gated_agent("one", "access = 'read-write'");
+    let agent = crate::harness::gated_agent_config("one", "access = 'read-write'");
     let mut service = Service::start(&agent).await;
     let running_id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
@@ -143,7 +147,7 @@ async fn a_queued_message_with_a_secret_runs_whole_after_a_kill() {
     service.setup.open_gate("go");
     service.wait_for_end("one", &running_id).await;
     let task = service.wait_for_end("one", &waiting_id).await;
-    let (state, answer) = outcome(&task);
+    let (state, answer) = task_outcome(&task);
     assert!(state == "completed" && !answer.contains(&secret), "{task}");
     let log = format!("start ann\nend ann\nstart {secret}\nend {secret}\n");
     assert_eq!(service.setup.read("log"), log);
@@ -151,7 +155,7 @@ async fn a_queued_message_with_a_secret_runs_whole_after_a_kill() {
 }
 
 /// Prints what two patterns match, in pieces, to both outputs; fails when it is asked to.
-const STAFF: &str = r#"
+const REDACTION_PATTERN_AGENTS: &str = r#"
 [agents.staff]
 command = "sh"
 args = ["-c", '''
@@ -174,23 +178,23 @@ secret_files = ["HERE/words"]
 "#;
 
 fn staff_setup() -> Setup {
-    let setup = Setup::new(STAFF).env("RUST_LOG", "trace");
-    setup.executable("words", "a sentence that nobody may read\n")
+    let setup = Setup::new(REDACTION_PATTERN_AGENTS).env("RUST_LOG", "trace");
+    setup.with_executable("words", "a sentence that nobody may read\n")
 }
 
 #[tokio::test]
 async fn configured_patterns_are_masked_everywhere() {
     let service = staff_setup().start().await;
     let task = service.send("staff", "EMP-111222 called +49 30 1234567").await;
-    let (state, answer) = outcome(&task);
+    let (state, answer) = task_outcome(&task);
     assert_eq!(
         (state.as_str(), answer.as_str()),
         ("completed", "our EMP-*** met ***\nEMP-*** called ***\n")
     );
-    let streamed = service.call("staff", "message/stream", &message("say EMP-333444")).await;
+    let streamed = service.call("staff", "message/stream", &message_params("say EMP-333444")).await;
     assert!(streamed.body.contains("say EMP-***"), "{}", streamed.body);
     let failed_task = service.send("staff", "fail").await;
-    assert_eq!(outcome(&failed_task).0, "failed");
+    assert_eq!(task_outcome(&failed_task).0, "failed");
     let event_task = service.send("teller", "a sentence that nobody may read").await;
     assert!(event_task.to_string().contains("lost EMP-***"), "{event_task}");
     let list = service.get("/api/v1/executions").await.body;

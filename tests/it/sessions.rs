@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::harness::client::{completed_with, id, outcome, state};
-use crate::harness::{Service, ServiceClient, json_rpc_call, message, poll_until};
+use crate::harness::client::{completed_with, task_id, task_outcome, task_state};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message_params, poll_until};
 
 /// The fake program that remembers, told to resume by its own id.
 fn chat_agent(options: &str, settings: &str, session: &str) -> String {
@@ -28,19 +28,19 @@ async fn start(agents: &str) -> Service {
 }
 
 /// The parameters of a message of this conversation.
-fn message_in_context(context: &str, text: &str) -> Value {
-    let mut params = message(text);
+fn message_params_in_context(context: &str, text: &str) -> Value {
+    let mut params = message_params(text);
     params["message"]["contextId"] = json!(context);
     params
 }
 
 async fn send_in_context(client: &ServiceClient, context: &str, text: &str) -> Value {
-    client.rpc("chat", "message/send", &message_in_context(context, text)).await
+    client.expect_result("chat", "message/send", &message_params_in_context(context, text)).await
 }
 
 /// What the service said in the stream of a message.
 async fn stream_answer(client: &ServiceClient, context: &str, text: &str) -> String {
-    let body = json_rpc_call("message/stream", &message_in_context(context, text));
+    let body = json_rpc_call("message/stream", &message_params_in_context(context, text));
     client.post("/agents/chat/v1", &body).await.body
 }
 
@@ -52,13 +52,16 @@ async fn a_conversation_resumes_after_a_restart_in_isolation() {
         chat_agent("", "", "new_args = ['--new', '{{ uuid }}']"),
     ] {
         let mut service = start(&agent).await;
-        assert_eq!(outcome(&send_in_context(&service, "c", "one").await), completed_with("one"));
         assert_eq!(
-            outcome(&send_in_context(&service, "c", "two").await),
+            task_outcome(&send_in_context(&service, "c", "one").await),
+            completed_with("one")
+        );
+        assert_eq!(
+            task_outcome(&send_in_context(&service, "c", "two").await),
             completed_with("one two")
         );
         assert_eq!(
-            outcome(&send_in_context(&service, "d", "tea").await),
+            task_outcome(&send_in_context(&service, "d", "tea").await),
             completed_with("tea"),
             "another context"
         );
@@ -66,17 +69,17 @@ async fn a_conversation_resumes_after_a_restart_in_isolation() {
         assert!(service.wait_for_exit().await.success());
         service.restart().await;
         assert_eq!(
-            outcome(&send_in_context(&service, "c", "three").await),
+            task_outcome(&send_in_context(&service, "c", "three").await),
             completed_with("one two three")
         );
         service.kill9().await;
         service.restart().await;
         assert_eq!(
-            outcome(&send_in_context(&service, "c", "four").await),
+            task_outcome(&send_in_context(&service, "c", "four").await),
             completed_with("one two three four")
         );
         assert_eq!(
-            outcome(&send_in_context(&service, "d", "milk").await),
+            task_outcome(&send_in_context(&service, "d", "milk").await),
             completed_with("tea milk")
         );
     }
@@ -86,10 +89,13 @@ async fn a_conversation_resumes_after_a_restart_in_isolation() {
 async fn conversations_of_different_callers_are_separate() {
     let service = start(&regex_chat()).await;
     let created = service.post("/api/v1/tokens", &json!({"name": "ann"}).to_string()).await.json();
-    let ann = service.with_token(created["token"].as_str().unwrap());
-    assert_eq!(outcome(&send_in_context(&service, "c", "mine").await), completed_with("mine"));
-    assert_eq!(outcome(&send_in_context(&ann, "c", "hers").await), completed_with("hers"));
-    assert_eq!(outcome(&send_in_context(&service, "c", "too").await), completed_with("mine too"));
+    let ann = service.client_with_token(created["token"].as_str().unwrap());
+    assert_eq!(task_outcome(&send_in_context(&service, "c", "mine").await), completed_with("mine"));
+    assert_eq!(task_outcome(&send_in_context(&ann, "c", "hers").await), completed_with("hers"));
+    assert_eq!(
+        task_outcome(&send_in_context(&service, "c", "too").await),
+        completed_with("mine too")
+    );
 }
 
 #[tokio::test]
@@ -117,7 +123,7 @@ async fn a_lost_session_is_replaced_once_and_reported() {
             "{stream_text}"
         );
         assert_eq!(
-            outcome(&send_in_context(&service, "c", "three").await),
+            task_outcome(&send_in_context(&service, "c", "three").await),
             completed_with("two three")
         );
         let log = "start one\nend one\nstart two\nend two\nstart three\nend three\n";
@@ -129,39 +135,48 @@ async fn a_lost_session_is_replaced_once_and_reported() {
 async fn a_failed_program_keeps_its_session_and_is_not_rerun() {
     let service = start(&regex_chat()).await;
     send_in_context(&service, "c", "one").await;
-    assert_eq!(state(&send_in_context(&service, "c", "fail").await), "failed");
-    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed_with("one two"));
+    assert_eq!(task_state(&send_in_context(&service, "c", "fail").await), "failed");
+    assert_eq!(
+        task_outcome(&send_in_context(&service, "c", "two").await),
+        completed_with("one two")
+    );
     assert_eq!(service.setup.read("memory/log").matches("start fail").count(), 1);
 }
 
 #[tokio::test]
 async fn messages_of_one_conversation_run_in_order() {
     let service = start(&regex_chat()).await;
-    let first = id(&service.submit("chat", message_in_context("c", "gate-a")).await);
+    let first = task_id(&service.submit("chat", message_params_in_context("c", "gate-a")).await);
     service.setup.wait_for_text("memory/log", "start gate-a\n").await;
-    let second = id(&service.submit("chat", message_in_context("c", "two")).await);
-    let third = id(&service.submit("chat", message_in_context("c", "three")).await);
+    let second = task_id(&service.submit("chat", message_params_in_context("c", "two")).await);
+    let third = task_id(&service.submit("chat", message_params_in_context("c", "three")).await);
     poll_until("its place is told", async || {
         let execution = service.execution(&second).await.to_string();
         execution.contains("conversation-busy").then_some(())
     })
     .await;
-    assert_eq!(outcome(&send_in_context(&service, "d", "beside").await), completed_with("beside"));
+    assert_eq!(
+        task_outcome(&send_in_context(&service, "d", "beside").await),
+        completed_with("beside")
+    );
     assert_eq!(service.setup.read("memory/log"), "start gate-a\nstart beside\nend beside\n");
     service.setup.open_gate("memory/gate-a");
-    assert_eq!(outcome(&service.wait_for_end("chat", &first).await), completed_with("gate-a"));
+    assert_eq!(task_outcome(&service.wait_for_end("chat", &first).await), completed_with("gate-a"));
     assert_eq!(
-        outcome(&service.wait_for_end("chat", &third).await),
+        task_outcome(&service.wait_for_end("chat", &third).await),
         completed_with("gate-a two three")
     );
-    assert_eq!(outcome(&service.wait_for_end("chat", &second).await), completed_with("gate-a two"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("chat", &second).await),
+        completed_with("gate-a two")
+    );
 }
 
 #[tokio::test]
 async fn a_session_is_forgotten_with_its_last_task_or_by_age() {
     let service = start(&regex_chat()).await;
     let task = send_in_context(&service, "c", "one").await;
-    let deletion = service.command(&["tasks", "delete", &id(&task)], "").await;
+    let deletion = service.run_command(&["tasks", "delete", &task_id(&task)], "").await;
     assert_eq!(deletion.exit_code, Some(0), "{deletion:?}");
     let stream_text = stream_answer(&service, "c", "two").await;
     assert!(
@@ -189,7 +204,10 @@ async fn a_secret_like_session_id_is_resumed_and_stored_encrypted() {
     let service = start(&agent).await;
     send_in_context(&service, "c", "one").await;
     // Resumed, the option that was given for a new one counts less.
-    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed_with("one two"));
+    assert_eq!(
+        task_outcome(&send_in_context(&service, "c", "two").await),
+        completed_with("one two")
+    );
     let ledger = service.setup.ledger_bytes();
     assert!(!ledger.windows(secret.len()).any(|part| part == secret.as_bytes()), "in the ledger");
     assert!(!service.stderr_text().contains(secret), "in the log");
@@ -198,13 +216,16 @@ async fn a_secret_like_session_id_is_resumed_and_stored_encrypted() {
 #[tokio::test]
 async fn a_program_that_outlives_the_service_keeps_its_session() {
     let mut service = start(&chat_agent("", "", "new_args = ['--new', '{{ uuid }}']")).await;
-    let first = id(&service.submit("chat", message_in_context("c", "gate-a")).await);
+    let first = task_id(&service.submit("chat", message_params_in_context("c", "gate-a")).await);
     service.setup.wait_for_text("memory/log", "start gate-a\n").await;
     service.kill9().await;
     service.restart().await;
     service.setup.open_gate("memory/gate-a");
-    assert_eq!(outcome(&service.wait_for_end("chat", &first).await), completed_with("gate-a"));
-    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed_with("gate-a two"));
+    assert_eq!(task_outcome(&service.wait_for_end("chat", &first).await), completed_with("gate-a"));
+    assert_eq!(
+        task_outcome(&send_in_context(&service, "c", "two").await),
+        completed_with("gate-a two")
+    );
 }
 
 /// A program that counts all tokens of its session, and is asked for the second time.
@@ -228,7 +249,7 @@ resume_args = ["{{ session_id }}"]
     .await;
     for expected in [4, 5] {
         let task = send_in_context(&service, "c", "hello").await;
-        let record = service.execution(&id(&task)).await;
+        let record = service.execution(&task_id(&task)).await;
         assert_eq!(record["attempts"][0]["used"]["input_tokens"], expected, "{record}");
     }
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use crate::harness::processes::{is_alive, processes_with_env};
-use crate::harness::{Service, fake_agent, gated_agent, poll_until};
+use crate::harness::{Service, fake_agent_config, gated_agent_config, poll_until};
 
 fn parse_time(value: &Value) -> DateTime<Utc> {
     value.as_str().unwrap().parse().unwrap()
@@ -12,7 +12,7 @@ fn parse_time(value: &Value) -> DateTime<Utc> {
 
 #[tokio::test]
 async fn a_running_execution_shows_its_phase_pid_and_deadline() {
-    let service = Service::start(&gated_agent("one", "timeout = 100")).await;
+    let service = Service::start(&gated_agent_config("one", "timeout = 100")).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let status = service.get("/status").await.json();
@@ -44,7 +44,7 @@ async fn a_running_execution_shows_its_phase_pid_and_deadline() {
 #[tokio::test]
 async fn the_queue_shows_positions_and_the_last_outcome() {
     let settings = "access = 'read-write'\nqueue_depth = 3\nqueue_timeout = 100";
-    let service = Service::start(&gated_agent("one", settings)).await;
+    let service = Service::start(&gated_agent_config("one", settings)).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
         ids.push(json!(service.start_task("one", word).await));
@@ -69,7 +69,9 @@ async fn the_queue_shows_positions_and_the_last_outcome() {
 
 #[tokio::test]
 async fn one_agent_can_be_shown_alone() {
-    let agents = [fake_agent("echo", "echo", "name = 'Echo'"), gated_agent("one", "")].concat();
+    let agents =
+        [fake_agent_config("echo", "echo", "name = 'Echo'"), gated_agent_config("one", "")]
+            .concat();
     let service = Service::start(&agents).await;
     let detail = service.get("/status/agents/echo").await.json();
     assert_eq!(detail, service.agent_status("echo").await);

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::client::{TestResponse, completed_with, id, outcome, state};
+use crate::harness::client::{TestResponse, completed_with, task_id, task_outcome, task_state};
 use crate::harness::{
-    Service, ServiceClient, gated_agent, json_rpc_call, message, within_deadline,
+    Service, ServiceClient, gated_agent_config, json_rpc_call, message_params, within_deadline,
 };
 
-const CURSOR: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
+const CURSOR_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
 
 /// Asks what its caller wants, and answers with what it is told.
 const QUESTION_AGENT: &str = r#"
@@ -80,7 +80,7 @@ fn parse_events(answer: &TestResponse) -> Vec<(String, Value)> {
 }
 
 /// The events that are no pieces of the answer.
-fn statuses(events: &[Value]) -> Vec<&Value> {
+fn events_without_artifacts(events: &[Value]) -> Vec<&Value> {
     events.iter().filter(|event| event["kind"] != "artifact-update").collect()
 }
 
@@ -98,9 +98,10 @@ fn answer_text(events: &[Value]) -> String {
 
 #[tokio::test]
 async fn a_stream_resumes_after_any_event_also_after_a_restart() {
-    let mut service = Service::start(&gated_agent("one", "")).await;
+    let mut service = Service::start(&gated_agent_config("one", "")).await;
     service.setup.open_gate("go");
-    let received = parse_events(&service.call("one", "message/stream", &message("ann")).await);
+    let received =
+        parse_events(&service.call("one", "message/stream", &message_params("ann")).await);
     let (_, task) = &received[0];
     let (task, last_event) = (json!({"id": task["id"]}), received.last().unwrap().1.clone());
     assert_eq!(
@@ -119,7 +120,11 @@ async fn a_stream_resumes_after_any_event_also_after_a_restart() {
         // Who knows the end is told it once more, and nothing else.
         let next = (number + 1).min(received.len() - 1);
         let expected: Vec<_> = received[next..].iter().map(|(_, event)| event.clone()).collect();
-        assert_eq!(statuses(&resumed_events), statuses(&expected), "after {position}");
+        assert_eq!(
+            events_without_artifacts(&resumed_events),
+            events_without_artifacts(&expected),
+            "after {position}"
+        );
         // The answer may come in other pieces, and is the same.
         let events_before: Vec<_> =
             received[..=number].iter().map(|(_, event)| event.clone()).collect();
@@ -130,48 +135,53 @@ async fn a_stream_resumes_after_any_event_also_after_a_restart() {
         );
     }
     let resubscribed = parse_events(&service.call("one", "tasks/resubscribe", &task).await);
-    assert_eq!(outcome(&resubscribed[0].1), completed_with("ann\n"));
-    assert_eq!(id(&resubscribed[0].1), task["id"]);
+    assert_eq!(task_outcome(&resubscribed[0].1), completed_with("ann\n"));
+    assert_eq!(task_id(&resubscribed[0].1), task["id"]);
 }
 
 #[tokio::test]
 async fn events_have_ids_for_users_of_the_extension() {
-    let service = Service::start(&gated_agent("one", "")).await;
+    let service = Service::start(&gated_agent_config("one", "")).await;
     service.setup.open_gate("go");
     let card = service.get("/agents/one/.well-known/agent-card.json").await.json();
     let offered = card["capabilities"]["extensions"].as_array().unwrap();
-    assert!(offered.iter().any(|one| one["uri"] == CURSOR && one["required"] != true), "{card}");
+    assert!(
+        offered.iter().any(|one| one["uri"] == CURSOR_EXTENSION_URI && one["required"] != true),
+        "{card}"
+    );
 
     for header in ["A2A-Extensions", "X-A2A-Extensions"] {
-        let line = format!("{header}: urn:of-others, {CURSOR}");
-        let params = message("ann");
+        let line = format!("{header}: urn:of-others, {CURSOR_EXTENSION_URI}");
+        let params = message_params("ann");
         let stream = ("message/stream", &params);
         let answer = service.call_with_headers("one", &[line.as_str()], stream).await;
-        assert_eq!(answer.header(&header.to_lowercase()), Some(CURSOR));
+        assert_eq!(answer.header(&header.to_lowercase()), Some(CURSOR_EXTENSION_URI));
         for (position, event) in parse_events(&answer) {
-            assert_eq!(event["metadata"][CURSOR], position, "{event}");
+            assert_eq!(event["metadata"][CURSOR_EXTENSION_URI], position, "{event}");
         }
     }
-    let without_extension = service.call("one", "message/stream", &message("ann")).await;
+    let without_extension = service.call("one", "message/stream", &message_params("ann")).await;
     assert_eq!(without_extension.header("a2a-extensions"), None);
-    assert!(!without_extension.body.contains(CURSOR));
+    assert!(!without_extension.body.contains(CURSOR_EXTENSION_URI));
 }
 
 #[tokio::test]
 async fn a_1_0_subscription_continues_past_a_question() {
     let service = Service::start(QUESTION_AGENT).await;
     let task = service.send("asking", "ask").await;
-    assert_eq!(state(&task), "input-required");
-    let mut stream = subscribe(&service, &id(&task)).await;
+    assert_eq!(task_state(&task), "input-required");
+    let mut stream = subscribe(&service, &task_id(&task)).await;
     let initial_text = read_until(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
     assert!(initial_text.contains("\"task\""), "{initial_text}");
-    for (word, state) in [("ask", "TASK_STATE_INPUT_REQUIRED"), ("tea", "TASK_STATE_COMPLETED")] {
-        let mut answer = message(word);
-        answer["message"]["taskId"] = json!(id(&task));
-        service.rpc("asking", "message/send", &answer).await;
-        let next_text = read_until(&mut stream, state).await;
+    for (word, task_state) in
+        [("ask", "TASK_STATE_INPUT_REQUIRED"), ("tea", "TASK_STATE_COMPLETED")]
+    {
+        let mut answer = message_params(word);
+        answer["message"]["taskId"] = json!(task_id(&task));
+        service.expect_result("asking", "message/send", &answer).await;
+        let next_text = read_until(&mut stream, task_state).await;
         let working = next_text.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{next_text}"));
-        assert!(next_text.find(state).is_some_and(|at| at > working), "{next_text}");
+        assert!(next_text.find(task_state).is_some_and(|at| at > working), "{next_text}");
         assert_eq!(next_text.contains("tea"), word == "tea", "{next_text}");
     }
     let remaining_events = read_until(&mut stream, "never").await;
@@ -182,14 +192,14 @@ async fn a_1_0_subscription_continues_past_a_question() {
 async fn an_open_subscription_does_not_delay_the_stop() {
     let mut service = Service::start(QUESTION_AGENT).await;
     let task = service.send("asking", "ask").await;
-    let mut stream = subscribe(&service, &id(&task)).await;
+    let mut stream = subscribe(&service, &task_id(&task)).await;
     read_until(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
     service.sigterm();
     assert!(service.wait_for_exit().await.success());
     read_until(&mut stream, "never").await;
     service.restart().await;
-    let mut answer = message("tea");
-    answer["message"]["taskId"] = json!(id(&task));
-    let finished = service.rpc("asking", "message/send", &answer).await;
-    assert_eq!(outcome(&finished), completed_with("tea"));
+    let mut answer = message_params("tea");
+    answer["message"]["taskId"] = json!(task_id(&task));
+    let finished = service.expect_result("asking", "message/send", &answer).await;
+    assert_eq!(task_outcome(&finished), completed_with("tea"));
 }

@@ -9,7 +9,7 @@ use algonius_skips::{skip, skip_without};
 use tokio::net::UnixDatagram as Socket;
 
 use crate::harness::processes::warden_pids;
-use crate::harness::{ServiceClient, Setup, gated_agent, poll_until, within_deadline};
+use crate::harness::{ServiceClient, Setup, gated_agent_config, poll_until, within_deadline};
 
 const ENV_AGENT: &str = "[agents.env]\ncommand = 'env'\n";
 
@@ -31,7 +31,7 @@ async fn receive_notification(socket: &Socket) -> String {
 
 #[tokio::test]
 async fn systemd_is_notified_of_readiness_and_of_the_drain() {
-    let agents = gated_agent("one", "access = 'read-write'");
+    let agents = gated_agent_config("one", "access = 'read-write'");
     let (socket, setup) = bind_notify_socket(&agents);
     let ready_file = setup.test_folder().join("word");
     // Heard by a task of its own, which asks at the very moment that it hears.
@@ -63,7 +63,7 @@ async fn the_notify_socket_reaches_neither_agent_nor_warden() {
     let (socket, setup) = bind_notify_socket(ENV_AGENT);
     let service = setup.start().await;
     assert!(receive_notification(&socket).await.starts_with("READY=1\n"));
-    let output = service.command(&["send", "env", "x"], "").await.stdout;
+    let output = service.run_command(&["send", "env", "x"], "").await.stdout;
     // R-60: The notify socket of systemd reaches neither an agent nor the warden
     assert!(output.contains("A2A_TASK_ID=") && !output.contains("NOTIFY_SOCKET"), "{output}");
     let warden = warden_pids(service.pid()).pop().unwrap();
@@ -80,11 +80,11 @@ async fn a_missing_notify_socket_is_tolerated() {
     let is_warning_logged =
         async || service.stderr_text().contains("failed to notify systemd").then_some(());
     poll_until("a word about it", is_warning_logged).await;
-    assert_eq!(service.command(&["send", "env", "x"], "").await.exit_code, Some(0));
+    assert_eq!(service.run_command(&["send", "env", "x"], "").await.exit_code, Some(0));
 }
 
 /// Notes what it is asked for, and answers as systemd does where the unit is there.
-const SYSTEMCTL: &str = r#"#!/bin/sh
+const SYSTEMCTL_SCRIPT: &str = r#"#!/bin/sh
 echo "$*" >> HERE/asked
 case "$*" in
 *show*) printf 'ActiveState=active\nSubState=running\nUnitFileState=enabled\nMainPID=42\nStatusText=serves\n' ;;
@@ -93,12 +93,14 @@ esac
 "#;
 
 /// A machine whose user has a systemd, played by a script, and a configuration.
-fn with_systemd() -> Setup {
+fn setup_with_systemd() -> Setup {
     let setup = Setup::from_config_text("[agents.echo]\ncommand = 'cat'\n");
     let folder = setup.test_folder().display().to_string();
     fs::create_dir_all(setup.test_folder().join("run/systemd")).unwrap();
     let path = format!("{folder}:/usr/bin:/bin");
-    setup.executable("systemctl", &SYSTEMCTL.replace("HERE", &folder)).env("PATH", &path)
+    setup
+        .with_executable("systemctl", &SYSTEMCTL_SCRIPT.replace("HERE", &folder))
+        .env("PATH", &path)
 }
 
 fn unit_file(setup: &Setup) -> PathBuf {
@@ -107,20 +109,20 @@ fn unit_file(setup: &Setup) -> PathBuf {
 
 #[tokio::test]
 async fn a_user_service_is_installed_reported_and_removed() {
-    let setup = with_systemd();
+    let setup = setup_with_systemd();
     let config = setup.write_config().display().to_string();
     let missing_output = setup.run(&["service", "status"], "").await;
     assert_eq!(missing_output.exit_code, Some(1), "{missing_output:?}");
     assert!(missing_output.stderr.contains("unit-missing"), "{missing_output:?}");
-    let install = ["service", "install", "--config", &config];
-    let install_output = setup.run(&install, "").await;
+    let install_args = ["service", "install", "--config", &config];
+    let install_output = setup.run(&install_args, "").await;
     assert_eq!(install_output.exit_code, Some(0), "{install_output:?}");
     assert!(install_output.stderr.contains("enable-linger"), "{install_output:?}");
     let unit = fs::read_to_string(unit_file(&setup)).unwrap();
     let folder = setup.test_folder().display();
     assert!(unit.contains(&format!(" serve --config {config}\n")), "{unit}");
     assert!(unit.contains(&format!("Environment=PATH={folder}:/usr/bin:/bin\n")), "{unit}");
-    let dry_run = setup.run(&[&install[..], &["--dry-run"]].concat(), "").await;
+    let dry_run = setup.run(&[&install_args[..], &["--dry-run"]].concat(), "").await;
     assert_eq!(dry_run.stdout, unit);
     let status = setup.run(&["service", "status"], "").await.stdout;
     for expected in ["active (running), pid 42", "enabled", "serves"] {
@@ -129,7 +131,7 @@ async fn a_user_service_is_installed_reported_and_removed() {
     let json = setup.run(&["service", "status", "--json"], "").await.stdout;
     assert!(json.contains("\"pid\": 42"), "{json}");
     // It writes over its own.
-    assert_eq!(setup.run(&install, "").await.exit_code, Some(0));
+    assert_eq!(setup.run(&install_args, "").await.exit_code, Some(0));
     let uninstall_output = setup.run(&["service", "uninstall"], "").await;
     assert_eq!(uninstall_output.exit_code, Some(0), "{uninstall_output:?}");
     assert!(!unit_file(&setup).exists());
@@ -143,7 +145,7 @@ async fn a_user_service_is_installed_reported_and_removed() {
 
 #[tokio::test]
 async fn a_faulty_or_foreign_unit_is_not_installed() {
-    let setup = with_systemd();
+    let setup = setup_with_systemd();
     let without_config = setup.run(&["service", "install"], "").await;
     assert_eq!(without_config.exit_code, Some(4), "{without_config:?}");
     assert!(without_config.stderr.contains("configuration-missing"), "{without_config:?}");
@@ -154,25 +156,25 @@ async fn a_faulty_or_foreign_unit_is_not_installed() {
     assert!(faulty.stderr.contains("no-such-program"), "{faulty:?}");
     let (config, file) = (setup.write_config().display().to_string(), unit_file(&setup));
     // As the service will see them, and not as the present terminal does.
-    let install = ["service", "install", "--config", &config];
-    let wrong_path = setup.run(&[&install[..], &["--path", "/nowhere"]].concat(), "").await;
+    let install_args = ["service", "install", "--config", &config];
+    let wrong_path = setup.run(&[&install_args[..], &["--path", "/nowhere"]].concat(), "").await;
     assert_eq!(wrong_path.exit_code, Some(4), "{wrong_path:?}");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
-    for words in [&install[..], &["service", "uninstall"]] {
+    for words in [&install_args[..], &["service", "uninstall"]] {
         let foreign = setup.run(words, "").await;
         assert_eq!(foreign.exit_code, Some(1), "{foreign:?}");
         assert!(foreign.stderr.contains("unit-foreign"), "{foreign:?}");
     }
     assert_eq!(setup.read("asked"), "");
-    assert_eq!(setup.run(&[&install[..], &["--force"]].concat(), "").await.exit_code, Some(0));
+    assert_eq!(setup.run(&[&install_args[..], &["--force"]].concat(), "").await.exit_code, Some(0));
     assert!(fs::read_to_string(file).unwrap().contains("Type=notify"));
 }
 
 #[tokio::test]
 async fn errors_of_systemctl_are_shown_verbatim() {
     let script = "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n";
-    let setup = with_systemd().executable("systemctl", script);
+    let setup = setup_with_systemd().with_executable("systemctl", script);
     let config = setup.write_config().display().to_string();
     let refused = setup.run(&["service", "install", "--config", &config], "").await;
     assert_eq!(refused.exit_code, Some(1), "{refused:?}");
@@ -184,8 +186,8 @@ async fn errors_of_systemctl_are_shown_verbatim() {
 async fn a_machine_without_systemd_gets_instructions() {
     let setup = Setup::from_config_text("[agents.echo]\ncommand = 'cat'\n");
     let config = setup.write_config().display().to_string();
-    let words: [&[&str]; 3] = [&["install", "--config", &config], &["uninstall"], &["status"]];
-    for arguments in words {
+    let arg_lists: [&[&str]; 3] = [&["install", "--config", &config], &["uninstall"], &["status"]];
+    for arguments in arg_lists {
         let refused = setup.run(&[&["service"], arguments].concat(), "").await;
         assert_eq!(refused.exit_code, Some(1), "{refused:?}");
         for expected in ["no-systemd", "algonius serve", "--dry-run"] {

@@ -4,9 +4,9 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::client::{
-    TestResponse, completed_with, failed_with, id, json_rpc_call, outcome, state,
+    TestResponse, completed_with, failed_with, json_rpc_call, task_id, task_outcome, task_state,
 };
-use crate::harness::{Service, Setup, fake_agent, gated_agent, message};
+use crate::harness::{Service, Setup, fake_agent_config, gated_agent_config, message_params};
 
 /// Members that add a line each, and a team of them.
 const TEAM: &str = r#"
@@ -33,7 +33,7 @@ kind = "team"
 team.steps = ["crew", "two"]
 "#;
 
-async fn tree(service: &Service, id: &str) -> Value {
+async fn fetch_tree(service: &Service, id: &str) -> Value {
     service.get(&format!("/api/v1/executions/{id}/tree")).await.json()
 }
 
@@ -41,8 +41,8 @@ async fn tree(service: &Service, id: &str) -> Value {
 async fn a_team_is_one_agent_with_one_task() {
     let service = Service::start(TEAM).await;
     let task = service.send("crew", "zero\n").await;
-    assert_eq!(outcome(&task), completed_with("zero\none\ntwo\none\n"));
-    let tree = tree(&service, &id(&task)).await;
+    assert_eq!(task_outcome(&task), completed_with("zero\none\ntwo\none\n"));
+    let tree = fetch_tree(&service, &task_id(&task)).await;
     let hops: Vec<_> = tree["hops"].as_array().unwrap().iter().collect();
     let names: Vec<_> = hops.iter().map(|hop| (&hop["step"], &hop["agent"])).collect();
     assert_eq!(json!(names), json!([["one", "one"], ["more", "two"], ["one-2", "one"]]), "{tree}");
@@ -50,12 +50,12 @@ async fn a_team_is_one_agent_with_one_task() {
     assert_eq!(children["executions"].as_array().unwrap().len(), 3);
     // Each hop is an ordinary execution of its member, of the same owner.
     let hop = service.execution(hops[1]["execution"].as_str().unwrap()).await;
-    assert_eq!(hop["madeBy"]["hop"]["parent"], id(&task), "{hop}");
+    assert_eq!(hop["madeBy"]["hop"]["parent"], task_id(&task), "{hop}");
     assert_eq!(
         (&hop["input"], &hop["output"]),
         (&json!("zero\none\n"), &json!("zero\none\ntwo\n"))
     );
-    let run = service.execution(&id(&task)).await;
+    let run = service.execution(&task_id(&task)).await;
     assert_eq!((&hop["owner"], &hop["traceId"]), (&run["owner"], &run["traceId"]));
     let card = service.get("/agents/crew/.well-known/agent-card.json").await.json();
     assert!(card.to_string().contains("Kind of the agent: team."), "{card}");
@@ -66,13 +66,13 @@ async fn a_team_is_one_agent_with_one_task() {
 async fn a_failing_step_ends_the_run_with_the_answers_so_far() {
     let service = Service::start(TEAM).await;
     let task = service.send("weak", "zero\n").await;
-    assert_eq!(outcome(&task), failed_with("member-failed"));
+    assert_eq!(task_outcome(&task), failed_with("member-failed"));
     assert!(!task["status"].to_string().contains("zero"), "text of the member: {task}");
     let artifacts = task["artifacts"].as_array().unwrap();
     assert_eq!(artifacts.len(), 1, "{task}");
     assert_eq!(artifacts[0]["name"], "hop-1-one");
     assert_eq!(artifacts[0]["parts"][0]["text"], "zero\none\n");
-    let tree = tree(&service, &id(&task)).await;
+    let tree = fetch_tree(&service, &task_id(&task)).await;
     assert_eq!(
         (&tree["hops"][1]["outcome"], &tree["hops"][1]["code"]),
         (&json!("failed"), &json!("agent-exit"))
@@ -83,7 +83,7 @@ async fn a_failing_step_ends_the_run_with_the_answers_so_far() {
 #[tokio::test]
 async fn a_stream_of_a_team_shows_its_hops() {
     let service = Service::start(TEAM).await;
-    let body = json_rpc_call("message/stream", &message("zero"));
+    let body = json_rpc_call("message/stream", &message_params("zero"));
     let response = service.post("/agents/crew/v1", &body).await;
     let text = response.body;
     for expected in [
@@ -102,8 +102,8 @@ async fn a_stream_of_a_team_shows_its_hops() {
 async fn the_command_line_shows_the_tree_of_a_nested_team() {
     let service = Service::start(TEAM).await;
     let task = service.send("outer", "zero\n").await;
-    assert_eq!(outcome(&task), completed_with("zero\none\ntwo\none\ntwo\n"));
-    let output = service.command(&["tasks", "show", &id(&task), "--tree"], "").await;
+    assert_eq!(task_outcome(&task), completed_with("zero\none\ntwo\none\ntwo\n"));
+    let output = service.run_command(&["tasks", "show", &task_id(&task), "--tree"], "").await;
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     let lines: Vec<_> = output.stdout.lines().collect();
     let starts = [
@@ -122,25 +122,30 @@ async fn the_command_line_shows_the_tree_of_a_nested_team() {
 
 #[tokio::test]
 async fn a_kill_of_the_service_continues_the_run() {
-    let agents = [gated_agent("one", ""), gated_agent("two", ""), team(&["one", "two"])].concat();
+    let agents = [
+        gated_agent_config("one", ""),
+        gated_agent_config("two", ""),
+        team_config(&["one", "two"]),
+    ]
+    .concat();
     let mut service = Service::start(&agents).await;
     let run = service.start_task("crew", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.kill9().await;
     service.restart().await;
     service.setup.open_gate("go-ann");
-    assert_eq!(outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn a_cancellation_of_a_team_ends_its_member() {
-    let agents = [gated_agent("one", ""), team(&["one"])].concat();
+    let agents = [gated_agent_config("one", ""), team_config(&["one"])].concat();
     let service = Service::start(&agents).await;
     let run = service.start_task("crew", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    assert_eq!(state(&service.cancel("crew", &run).await), "canceled");
-    let tree = tree(&service, &run).await;
+    assert_eq!(task_state(&service.cancel("crew", &run).await), "canceled");
+    let tree = fetch_tree(&service, &run).await;
     let hop = &tree["hops"][0];
     assert_eq!(
         (&hop["outcome"], &hop["tree"]["state"]),
@@ -151,7 +156,12 @@ async fn a_cancellation_of_a_team_ends_its_member() {
 
 #[tokio::test]
 async fn a_stop_suspends_the_run_until_the_next_start() {
-    let agents = [gated_agent("one", ""), gated_agent("two", ""), team(&["one", "two"])].concat();
+    let agents = [
+        gated_agent_config("one", ""),
+        gated_agent_config("two", ""),
+        team_config(&["one", "two"]),
+    ]
+    .concat();
     let mut service = Service::start(&agents).await;
     let run = service.start_task("crew", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
@@ -161,13 +171,18 @@ async fn a_stop_suspends_the_run_until_the_next_start() {
     // R-135: A stop suspends the run of a team after the step that runs, and the next start continues it
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n", "the next hop waits");
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart ann\nend ann\n");
 }
 
 #[tokio::test]
 async fn a_run_continues_after_an_upgrade() {
-    let agents = [gated_agent("one", ""), gated_agent("two", ""), team(&["one", "two"])].concat();
+    let agents = [
+        gated_agent_config("one", ""),
+        gated_agent_config("two", ""),
+        team_config(&["one", "two"]),
+    ]
+    .concat();
     let mut service = Service::start(&agents).await;
     let run = service.start_task("crew", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
@@ -175,7 +190,7 @@ async fn a_run_continues_after_an_upgrade() {
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
     service.restart().await;
     service.setup.open_gate("go-ann");
-    assert_eq!(outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart ann\nend ann\n");
 }
 
@@ -186,10 +201,10 @@ async fn a_token_of_the_team_needs_no_right_to_the_members() {
         "[tokens.guest]\ntoken_env = 'GUEST'\nagents = ['crew']\nscopes = ['read', 'run']\n{TEAM}"
     );
     let service = Setup::new(&config).env("GUEST", &token).start().await;
-    let guest = service.with_token(&token);
+    let guest = service.client_with_token(&token);
     let task = guest.send("crew", "zero\n").await;
-    assert_eq!(outcome(&task), completed_with("zero\none\ntwo\none\n"));
-    let tree = guest.get(&format!("/api/v1/executions/{}/tree", id(&task))).await.json();
+    assert_eq!(task_outcome(&task), completed_with("zero\none\ntwo\none\n"));
+    let tree = guest.get(&format!("/api/v1/executions/{}/tree", task_id(&task))).await.json();
     assert_eq!(tree["hops"].as_array().unwrap().len(), 3, "{tree}");
     // The hops themselves are executions of agents that the token does not name.
     let hop = tree["hops"][0]["execution"].as_str().unwrap();
@@ -199,16 +214,16 @@ async fn a_token_of_the_team_needs_no_right_to_the_members() {
 
 #[tokio::test]
 async fn a_run_is_deleted_with_its_hops_and_not_before_its_end() {
-    let members = [fake_agent("one", "echo", ""), gated_agent("two", "")].concat();
-    let service = Service::start(&format!("{members}{}", team(&["one", "two"]))).await;
+    let members = [fake_agent_config("one", "echo", ""), gated_agent_config("two", "")].concat();
+    let service = Service::start(&format!("{members}{}", team_config(&["one", "two"]))).await;
     let run = service.start_task("crew", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let hop = tree(&service, &run).await["hops"][0]["execution"].as_str().unwrap().to_owned();
+    let hop = fetch_tree(&service, &run).await["hops"][0]["execution"].as_str().unwrap().to_owned();
     // The run needs the answer of the hop until it has ended.
     let refused = delete(&service, &hop).await;
     assert_eq!((refused.status, refused.error_code()), (409, "execution-unfinished".to_owned()));
     service.setup.open_gate("go-ann");
-    assert_eq!(outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("crew", &run).await), completed_with("ann\n"));
     assert_eq!(delete(&service, &run).await.status, 204);
     let rest = service.get("/api/v1/executions").await.json();
     assert_eq!(rest["executions"], json!([]), "{rest}");
@@ -220,6 +235,6 @@ async fn delete(service: &Service, id: &str) -> TestResponse {
 }
 
 /// Returns a team of these members.
-fn team(members: &[&str]) -> String {
+fn team_config(members: &[&str]) -> String {
     format!("[agents.crew]\nkind = 'team'\nteam.steps = {members:?}\n")
 }

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 
-use crate::harness::{Service, gated_agent, poll_until, within_deadline};
+use crate::harness::{Service, gated_agent_config, poll_until, within_deadline};
 
 /// Says a piece, waits for the gate, says the rest; asks when it is told to.
 const TALKS_AGENT: &str = r#"
@@ -33,9 +33,9 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn start(service: &Service, words: &str) -> Self {
+    pub(crate) fn start(service: &Service, args: &str) -> Self {
         let program = env!("CARGO_BIN_EXE_algonius");
-        let line = format!("stty cols 100 rows 30; exec {program} {words}");
+        let line = format!("stty cols 100 rows 30; exec {program} {args}");
         let mut command = Command::new("script");
         command.args(["-qefc", &line, "/dev/null"]).env_clear().envs(service.setup.env_variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address)).env("TERM", "xterm");
@@ -114,7 +114,7 @@ fn screen_lines(text: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_watched_status_is_redrawn_in_place_until_ctrl_c() {
-    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let mut terminal = Terminal::start(&service, "status --watch --every 0.1");
     terminal.wait_for_text("one up ").await;
     service.start_task("one", "ann").await;
@@ -153,14 +153,14 @@ async fn an_answer_is_streamed_and_its_progress_removed() {
 
 #[tokio::test]
 async fn progress_is_one_line_until_the_answer_arrives() {
-    let service = Service::start(&gated_agent("one", "max_concurrent = 1")).await;
+    let service = Service::start(&gated_agent_config("one", "max_concurrent = 1")).await;
     service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let terminal = Terminal::start(&service, "send one bob");
     terminal.wait_for_text("waiting: 1st in line, the agent is busy (").await;
     service.setup.open_gate("go-ann");
-    let working = terminal.wait_for_text("working (").await;
-    assert_eq!(working.len(), 1, "{working:#?}");
+    let working_lines = terminal.wait_for_text("working (").await;
+    assert_eq!(working_lines.len(), 1, "{working_lines:#?}");
     service.setup.open_gate("go");
     assert_eq!(terminal.wait_for_exit().await, (Some(0), vec!["bob".to_owned()]));
 }
@@ -197,7 +197,7 @@ async fn a_terminal_user_is_shown_the_authentication_page() {
 
 #[tokio::test]
 async fn ctrl_c_cancels_the_task() {
-    let service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let mut terminal = Terminal::start(&service, "send one ann");
     service.setup.wait_for_text("log", "start ann\n").await;
     terminal.wait_for_text("working (").await;

@@ -17,15 +17,16 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::harness::authority::{CertificateAuthority, IssuedCertificate};
-use crate::harness::client::{completed_with, outcome};
+use crate::harness::certificate_authority::{CertificateAuthority, IssuedCertificate};
+use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::processes::open_socket_count;
 use crate::harness::{
-    Service, Setup, TestResponse, fake_agent, json_rpc_call, message, poll_until, within_deadline,
+    Service, Setup, TestResponse, fake_agent_config, json_rpc_call, message_params, poll_until,
+    within_deadline,
 };
 
-const TLS: &str = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
-const NAMES: [&str; 2] = ["localhost", "agents.example"];
+const TLS_SETTINGS: &str = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
+const CERTIFICATE_NAMES: [&str; 2] = ["localhost", "agents.example"];
 
 /// A service that speaks TLS, and whom its certificates are of.
 struct TlsService {
@@ -36,10 +37,11 @@ struct TlsService {
 }
 
 impl TlsService {
-    async fn start(server: &str, agents: &str) -> Self {
-        let setup = Setup::with_server_settings(&format!("{TLS}{server}"), agents);
+    async fn start(server_settings: &str, agents: &str) -> Self {
+        let setup =
+            Setup::with_server_settings(&format!("{TLS_SETTINGS}{server_settings}"), agents);
         let authority = CertificateAuthority::new();
-        let issued = authority.issue(&NAMES);
+        let issued = authority.issue(&CERTIFICATE_NAMES);
         issued.write_files(setup.test_folder());
         let trusted = authority.write_certificate(setup.test_folder());
         let mut config = tls::client_config(Some(&trusted)).unwrap();
@@ -69,8 +71,8 @@ impl TlsService {
     }
 
     /// Asks for the status with these further words of the command line.
-    async fn status(&self, words: &[&str]) -> (Option<i32>, String) {
-        let output = self.service.setup.run(&[&["status"], words].concat(), "").await;
+    async fn run_status_command(&self, args: &[&str]) -> (Option<i32>, String) {
+        let output = self.service.setup.run(&[&["status"], args].concat(), "").await;
         (output.exit_code, output.stderr)
     }
 }
@@ -84,11 +86,11 @@ async fn connect(
 }
 
 fn request_bytes(token: &str, close: bool) -> Vec<u8> {
-    let body = json_rpc_call("message/send", &message("hello"));
-    let close = if close { "close" } else { "keep-alive" };
+    let body = json_rpc_call("message/send", &message_params("hello"));
+    let connection_header = if close { "close" } else { "keep-alive" };
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
-         Content-Type: application/json\r\nConnection: {close}\r\nContent-Length: {}\r\n\r\n",
+         Content-Type: application/json\r\nConnection: {connection_header}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body.as_bytes()].concat()
@@ -105,16 +107,16 @@ async fn exchange(mut stream: TlsStream<TcpStream>, request: &[u8]) -> Option<Va
 
 #[tokio::test]
 async fn tls_callers_are_served_and_the_card_has_an_https_url() {
-    let secured = TlsService::start("", &fake_agent("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake_agent_config("echo", "echo", "")).await;
     let stream = secured.connect().await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
     let task =
         within_deadline("an answer", exchange(stream, &secured.request_bytes(true))).await.unwrap();
-    assert_eq!(outcome(&task), completed_with("hello"));
+    assert_eq!(task_outcome(&task), completed_with("hello"));
     let mut stream = secured.connect().await.unwrap();
-    let card = "GET /agents/echo/.well-known/agent-card.json HTTP/1.1\r\nHost: localhost\r\n\
+    let card_request = "GET /agents/echo/.well-known/agent-card.json HTTP/1.1\r\nHost: localhost\r\n\
         Connection: close\r\n\r\n";
-    stream.write_all(card.as_bytes()).await.unwrap();
+    stream.write_all(card_request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     within_deadline("the card", stream.read_to_end(&mut answer)).await.unwrap();
     let card = TestResponse::parse(&answer).unwrap().json();
@@ -125,7 +127,7 @@ async fn tls_callers_are_served_and_the_card_has_an_https_url() {
 /// One port for all: clients of gRPC ask for HTTP/2 while they agree upon TLS.
 #[tokio::test]
 async fn grpc_works_over_tls() {
-    let secured = TlsService::start("", &fake_agent("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake_agent_config("echo", "echo", "")).await;
     let config =
         tls::client_config(Some(&secured.service.setup.test_folder().join("ca.pem"))).unwrap();
     let mut dual_config = config.clone();
@@ -160,24 +162,27 @@ async fn grpc_works_over_tls() {
 
 #[tokio::test]
 async fn the_command_line_explains_untrusted_certificates() {
-    let secured = TlsService::start("", &fake_agent("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake_agent_config("echo", "echo", "")).await;
     let (url, ca) = (secured.url(), secured.service.setup.test_folder().join("ca.pem"));
     let ca = ca.to_str().unwrap();
-    assert_eq!(secured.status(&["--url", &url, "--ca", ca]).await, (Some(0), String::new()));
-    let words = ["send", "echo", "hi", "--url", &url, "--ca", ca];
-    assert_eq!(secured.service.setup.run(&words, "").await.stdout, "hi");
-    let other_certificate = secured.service.setup.test_folder().join("other.pem");
-    fs::write(&other_certificate, CertificateAuthority::new().pem()).unwrap();
+    assert_eq!(
+        secured.run_status_command(&["--url", &url, "--ca", ca]).await,
+        (Some(0), String::new())
+    );
+    let args = ["send", "echo", "hi", "--url", &url, "--ca", ca];
+    assert_eq!(secured.service.setup.run(&args, "").await.stdout, "hi");
+    let other_ca_file = secured.service.setup.test_folder().join("other.pem");
+    fs::write(&other_ca_file, CertificateAuthority::new().pem()).unwrap();
     let ip_url = url.replace("localhost", "127.0.0.1");
     let plain_url = url.replace("https", "http");
-    for (words, code, expected_error) in [
+    for (args, expected_code, expected_error) in [
         (
             vec!["--url", &url],
             1,
             "authority that is not trusted; name the authority's file by --ca",
         ),
         (
-            vec!["--url", &url, "--ca", other_certificate.to_str().unwrap()],
+            vec!["--url", &url, "--ca", other_ca_file.to_str().unwrap()],
             1,
             "not signed by the authority",
         ),
@@ -186,14 +191,17 @@ async fn the_command_line_explains_untrusted_certificates() {
         (vec!["--url", &url, "--ca", "none.pem"], 4, "none.pem cannot be read"),
         (vec!["--url", &url, "--ca", "key.pem"], 4, "holds no certificate"),
     ] {
-        let (exit, stderr) = secured.status(&words).await;
-        assert_eq!(exit, Some(code), "{words:?}: {stderr}");
-        assert!(stderr.contains(expected_error), "{words:?}: {stderr}");
-        assert_eq!(stderr.lines().count(), 1, "{words:?}: {stderr}");
+        let (exit_code, stderr) = secured.run_status_command(&args).await;
+        assert_eq!(exit_code, Some(expected_code), "{args:?}: {stderr}");
+        assert!(stderr.contains(expected_error), "{args:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
     }
-    secured.authority.issue_expired(&NAMES).write_files(secured.service.setup.test_folder());
+    secured
+        .authority
+        .issue_expired(&CERTIFICATE_NAMES)
+        .write_files(secured.service.setup.test_folder());
     poll_until("the refusal of what has expired", async || {
-        let (_, stderr) = secured.status(&["--url", &url, "--ca", ca]).await;
+        let (_, stderr) = secured.run_status_command(&["--url", &url, "--ca", ca]).await;
         stderr.contains("has expired").then_some(())
     })
     .await;
@@ -201,7 +209,7 @@ async fn the_command_line_explains_untrusted_certificates() {
 
 #[tokio::test]
 async fn https_to_a_plain_text_service_is_reported() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let url = format!("https://{}", service.address);
     let output = service.setup.run(&["status", "--url", &url], "").await;
     assert_eq!(output.exit_code, Some(1));
@@ -211,7 +219,8 @@ async fn https_to_a_plain_text_service_is_reported() {
 /// Each client asks over and over, over a connection of its own each time, while the files change.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_replaced_under_load_without_an_error() {
-    let secured = TlsService::start("", &fake_agent("echo", "echo", "max_concurrent = 8")).await;
+    let secured =
+        TlsService::start("", &fake_agent_config("echo", "echo", "max_concurrent = 8")).await;
     let is_done = Arc::new(AtomicBool::new(false));
     let mut old_connection = secured.connect().await.unwrap();
     let clients: Vec<_> = (0..3)
@@ -223,7 +232,7 @@ async fn a_certificate_is_replaced_under_load_without_an_error() {
                 while !is_done.load(Ordering::Relaxed) {
                     let stream = connect(&connector, address).await.unwrap();
                     let task = exchange(stream, &request_bytes(&token, true)).await.unwrap();
-                    assert_eq!(outcome(&task), completed_with("hello"));
+                    assert_eq!(task_outcome(&task), completed_with("hello"));
                     request_count += 1;
                 }
                 request_count
@@ -232,7 +241,7 @@ async fn a_certificate_is_replaced_under_load_without_an_error() {
         .collect();
     assert_eq!(secured.served_certificate().await, secured.issued.cert_der);
     for _ in 0..2 {
-        let next_certificate = secured.authority.issue(&NAMES);
+        let next_certificate = secured.authority.issue(&CERTIFICATE_NAMES);
         next_certificate.write_files(secured.service.setup.test_folder());
         poll_until("the next one", async || {
             (secured.served_certificate().await == next_certificate.cert_der).then_some(())
@@ -253,9 +262,9 @@ async fn a_certificate_is_replaced_under_load_without_an_error() {
 
 #[tokio::test]
 async fn a_mismatched_pair_keeps_the_last_one_and_is_reported_once() {
-    let secured = TlsService::start("", &fake_agent("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake_agent_config("echo", "echo", "")).await;
     let folder = secured.service.setup.test_folder();
-    let next_certificate = secured.authority.issue(&NAMES);
+    let next_certificate = secured.authority.issue(&CERTIFICATE_NAMES);
     fs::write(folder.join("key.pem"), &next_certificate.key_pem).unwrap();
     let failure_count =
         || secured.service.stderr_text().matches("failed to reload certificate").count();
@@ -265,7 +274,7 @@ async fn a_mismatched_pair_keeps_the_last_one_and_is_reported_once() {
     let stream = secured.connect().await.unwrap();
     let task =
         within_deadline("an answer", exchange(stream, &secured.request_bytes(true))).await.unwrap();
-    assert_eq!(outcome(&task), completed_with("hello"));
+    assert_eq!(task_outcome(&task), completed_with("hello"));
     fs::write(folder.join("cert.pem"), &next_certificate.cert_pem).unwrap();
     poll_until("the next one", async || {
         (secured.served_certificate().await == next_certificate.cert_der).then_some(())
@@ -278,8 +287,8 @@ async fn a_mismatched_pair_keeps_the_last_one_and_is_reported_once() {
 /// The only place is free again each time.
 #[tokio::test]
 async fn a_slow_or_plain_text_handshake_is_cut_without_a_log_line() {
-    let server = "header_timeout = 0.5\nmax_connections = 1\n";
-    let secured = TlsService::start(server, &fake_agent("echo", "echo", "")).await;
+    let server_settings = "header_timeout = 0.5\nmax_connections = 1\n";
+    let secured = TlsService::start(server_settings, &fake_agent_config("echo", "echo", "")).await;
     let log_before = secured.service.stderr_text();
     // The head of a handshake's record, of which the rest never comes.
     let partial_record: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
@@ -300,11 +309,11 @@ async fn a_slow_or_plain_text_handshake_is_cut_without_a_log_line() {
     assert_eq!(secured.service.stderr_text(), log_before);
     let task =
         within_deadline("an answer", exchange(stream, &secured.request_bytes(true))).await.unwrap();
-    assert_eq!(outcome(&task), completed_with("hello"));
+    assert_eq!(task_outcome(&task), completed_with("hello"));
 }
 
 /// What says 20 MB, when the gate is open.
-const TALKER: &str = r#"
+const TALKER_AGENT: &str = r#"
 [agents.talker]
 command = "sh"
 args = ["-c", '''
@@ -318,10 +327,10 @@ max_output_bytes = 40000000
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tls_follower_that_never_reads_is_disconnected() {
-    let secured = TlsService::start("write_timeout = 1\n", TALKER).await;
-    let idle_sockets = open_socket_count(secured.service.pid());
+    let secured = TlsService::start("write_timeout = 1\n", TALKER_AGENT).await;
+    let idle_socket_count = open_socket_count(secured.service.pid());
     let mut stream = secured.connect().await.unwrap();
-    let body = json_rpc_call("message/stream", &message("talk"));
+    let body = json_rpc_call("message/stream", &message_params("talk"));
     let head = format!(
         "POST /agents/talker/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -330,11 +339,12 @@ async fn a_tls_follower_that_never_reads_is_disconnected() {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     poll_until("its place", async || {
-        (open_socket_count(secured.service.pid()) > idle_sockets).then_some(())
+        (open_socket_count(secured.service.pid()) > idle_socket_count).then_some(())
     })
     .await;
     secured.service.setup.open_gate("go");
-    let is_cut = async || (open_socket_count(secured.service.pid()) <= idle_sockets).then_some(());
+    let is_cut =
+        async || (open_socket_count(secured.service.pid()) <= idle_socket_count).then_some(());
     poll_until("its end", is_cut).await;
     let mut answer = Vec::new();
     _ = within_deadline("what was on its way", stream.read_to_end(&mut answer)).await; // It is no whole answer.
@@ -343,10 +353,10 @@ async fn a_tls_follower_that_never_reads_is_disconnected() {
 
 #[tokio::test]
 async fn unusable_certificate_files_stop_the_start() {
-    let setup = Setup::with_server_settings(TLS, &fake_agent("echo", "echo", ""));
+    let setup = Setup::with_server_settings(TLS_SETTINGS, &fake_agent_config("echo", "echo", ""));
     let (authority, other_authority) = (CertificateAuthority::new(), CertificateAuthority::new());
-    let IssuedCertificate { cert_pem, key_pem, .. } = authority.issue(&NAMES);
-    let foreign_key = other_authority.issue(&NAMES).key_pem;
+    let IssuedCertificate { cert_pem, key_pem, .. } = authority.issue(&CERTIFICATE_NAMES);
+    let foreign_key = other_authority.issue(&CERTIFICATE_NAMES).key_pem;
     for (cert, key, expected_error) in [
         (&*cert_pem, "", "server.tls.key = \"HERE/key.pem\": HERE/key.pem holds no private key"),
         (

@@ -4,8 +4,8 @@
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, outcome};
-use crate::harness::mock_model::{MockModel, calls, final_answer};
+use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::mock_model::{MockModel, final_answer_turn, turn_with_calls};
 use crate::harness::steps::steps;
 use crate::harness::{Service, Setup, poll_until};
 
@@ -53,8 +53,8 @@ input = '[[tool Bash kind=execute command="make test"]] [[say "All tests pass."]
 "#;
 
 async fn start(model: &MockModel) -> Service {
-    let turns = [calls(&[("now", json!({}))]), final_answer("reported")];
-    model.direct(&turns).await;
+    let turns = [turn_with_calls(&[("now", json!({}))]), final_answer_turn("reported")];
+    model.set_script(&turns).await;
     let service = Setup::new(&CONFIG.replace("MODEL", &model.base_url())).start().await;
     std::fs::create_dir(service.setup.test_folder().join("sessions")).unwrap();
     service
@@ -115,12 +115,12 @@ async fn three_kinds_of_agents_work_as_a_team_on_a_schedule() {
         let EndedRun { service, id, _model } = run_with_restart(restart).await;
         let task = service.task("crew", &id).await;
         // R-145: A question of a member is one question of each run above it, and one answer at any level continues the run, also after a kill
-        assert_eq!(outcome(&task), completed_with("reported"), "{restart:?}: {task}");
+        assert_eq!(task_outcome(&task), completed_with("reported"), "{restart:?}: {task}");
         let tree = service.get(&format!("/api/v1/executions/{id}/tree")).await.json();
         let hops = tree["hops"].as_array().unwrap();
-        let ends: Vec<_> = hops.iter().map(|hop| (&hop["agent"], &hop["outcome"])).collect();
+        let outcomes: Vec<_> = hops.iter().map(|hop| (&hop["agent"], &hop["outcome"])).collect();
         let members = ["collect", "coder", "thinker"];
-        assert_eq!(json!(ends), json!(members.map(|member| [member, "completed"])), "{tree}");
+        assert_eq!(json!(outcomes), json!(members.map(|member| [member, "completed"])), "{tree}");
         let thinker = hops[2]["execution"].as_str().unwrap();
         assert_eq!(service.execution(thinker).await["input"], "All tests pass.");
         let steps = steps(&service, thinker).await;
@@ -138,13 +138,14 @@ async fn run_with_restart(restart: Restart) -> EndedRun {
     let question = wait_for_question(&service).await;
     assert_eq!(question["path"], json!(["crew", "coder"]), "{question}");
     // The open run makes the next times skip, so this run is the only one.
-    let pause = service.command(&["schedule", "pause", "nightly"], "").await;
-    assert_eq!(pause.exit_code, Some(0), "{pause:?}");
+    let pause_output = service.run_command(&["schedule", "pause", "nightly"], "").await;
+    assert_eq!(pause_output.exit_code, Some(0), "{pause_output:?}");
     restart.perform(&mut service).await;
     let repeated_question = wait_for_question(&service).await;
     assert_eq!(repeated_question["id"], question["id"], "{restart:?}");
-    let approval = service.command(&["approve", question["id"].as_str().unwrap()], "").await;
-    assert_eq!(approval.exit_code, Some(0), "{approval:?}");
+    let approve_output =
+        service.run_command(&["approve", question["id"].as_str().unwrap()], "").await;
+    assert_eq!(approve_output.exit_code, Some(0), "{approve_output:?}");
     let occurrence = wait_for_occurrence(&service).await;
     let id = occurrence["execution"].as_str().unwrap().to_owned();
     EndedRun { service, id, _model: model }

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, id, outcome};
+use crate::harness::client::{completed_with, task_id, task_outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent, gated_agent, json_rpc_call, message,
-    poll_until,
+    Service, ServiceClient, Setup, TestResponse, fake_agent_config, gated_agent_config,
+    json_rpc_call, message_params, poll_until,
 };
 use crate::reload::{config_text, write_and_reload};
 use crate::streams::{open_stream, read_until};
 
 fn agents() -> String {
-    [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat()
+    [fake_agent_config("one", "echo", ""), fake_agent_config("two", "echo", "")].concat()
 }
 
 async fn request_token(client: &ServiceClient, request: Value) -> TestResponse {
@@ -30,62 +30,71 @@ async fn revoke(client: &ServiceClient, name: &str) -> TestResponse {
     client.request(&format!("DELETE /api/v1/tokens/{name}"), &headers, b"").await
 }
 
-fn status_and_code(answer: &TestResponse) -> (u16, String) {
+fn status_and_error_code(answer: &TestResponse) -> (u16, String) {
     (answer.status, answer.json()["code"].as_str().unwrap_or_default().to_owned())
 }
 
 async fn status_code(service: &Service, token: &str) -> u16 {
-    service.with_token(token).get("/status").await.status
+    service.client_with_token(token).get("/status").await.status
 }
 
 #[tokio::test]
 async fn a_token_is_valid_at_once_until_it_is_revoked() {
     let mut service = Setup::from_config_text(&config_text(&agents())).start().await;
     let request = json!({"name": "ann", "agents": ["one"], "expires": "2999-01-01T00:00:00Z"});
-    let ann = create_token(&service, request).await;
-    let task = service.with_token(&ann).send("one", "hello").await;
-    assert_eq!(outcome(&task), completed_with("hello"));
-    assert_eq!(service.with_token(&ann).get("/status/agents/two").await.status, 403);
+    let ann_token = create_token(&service, request).await;
+    let task = service.client_with_token(&ann_token).send("one", "hello").await;
+    assert_eq!(task_outcome(&task), completed_with("hello"));
+    assert_eq!(service.client_with_token(&ann_token).get("/status/agents/two").await.status, 403);
     write_and_reload(
         &mut service,
-        &config_text(&[agents(), fake_agent("three", "echo", "")].concat()),
+        &config_text(&[agents(), fake_agent_config("three", "echo", "")].concat()),
     )
     .await;
-    assert_eq!(status_code(&service, &ann).await, 200);
+    assert_eq!(status_code(&service, &ann_token).await, 200);
     service.kill9().await;
     service.restart().await;
-    assert_eq!(status_code(&service, &ann).await, 200);
+    assert_eq!(status_code(&service, &ann_token).await, 200);
     assert_eq!(
-        status_and_code(&request_token(&service, json!({"name": "ann"})).await),
+        status_and_error_code(&request_token(&service, json!({"name": "ann"})).await),
         (409, "token-exists".to_owned())
     );
     let next_token = create_token(&service, json!({"name": "ann", "replace": true})).await;
     assert_eq!(
-        (status_code(&service, &ann).await, status_code(&service, &next_token).await),
+        (status_code(&service, &ann_token).await, status_code(&service, &next_token).await),
         (401, 200)
     );
     // A created token is valid at once and over restarts and reloads until it is revoked, and
     // its owner keeps all tasks
     assert_eq!(
-        outcome(&service.with_token(&next_token).task("one", &id(&task)).await),
+        task_outcome(&service.client_with_token(&next_token).task("one", &task_id(&task)).await),
         completed_with("hello")
     );
     assert_eq!(revoke(&service, "ann").await.status, 200);
     assert_eq!(status_code(&service, &next_token).await, 401);
-    assert_eq!(status_and_code(&revoke(&service, "ann").await), (404, "token-unknown".to_owned()));
+    assert_eq!(
+        status_and_error_code(&revoke(&service, "ann").await),
+        (404, "token-unknown".to_owned())
+    );
 }
 
 #[tokio::test]
 async fn a_stream_ends_with_its_revoked_token_and_work_continues() {
-    let service = Service::start(&gated_agent("one", "")).await;
-    let (ann, bob) = (json!({"name": "ann"}), json!({"name": "bob"}));
-    let (ann, bob) = (create_token(&service, ann).await, create_token(&service, bob).await);
-    let (ann, bob) = (service.with_token(&ann), service.with_token(&bob));
+    let service = Service::start(&gated_agent_config("one", "")).await;
+    let (ann_request, bob_request) = (json!({"name": "ann"}), json!({"name": "bob"}));
+    let (ann_token, bob_token) =
+        (create_token(&service, ann_request).await, create_token(&service, bob_request).await);
+    let (ann_client, bob_client) =
+        (service.client_with_token(&ann_token), service.client_with_token(&bob_token));
     let mut streams = Vec::new();
-    for client in [&ann, &bob] {
-        let mut stream =
-            open_stream(client, "one", "0.3", &json_rpc_call("message/stream", &message("hi")))
-                .await;
+    for client in [&ann_client, &bob_client] {
+        let mut stream = open_stream(
+            client,
+            "one",
+            "0.3",
+            &json_rpc_call("message/stream", &message_params("hi")),
+        )
+        .await;
         let initial_text = read_until(&mut stream, "\"working\"").await;
         assert!(initial_text.contains("working"), "{initial_text}");
         streams.push(stream);
@@ -112,7 +121,7 @@ async fn token_lists_and_logs_show_no_token_text() {
     let tokens = "[tokens.bob]\ntoken_env = 'BOB'\n";
     let setup = Setup::from_config_text(&config_text(&[&agents(), tokens].concat()));
     let service = setup.env("BOB", &"b".repeat(40)).env("RUST_LOG", "trace").start().await;
-    let ann = create_token(&service, json!({"name": "ann", "scopes": ["read"]})).await;
+    let ann_token = create_token(&service, json!({"name": "ann", "scopes": ["read"]})).await;
     let list = service.get("/api/v1/tokens").await;
     let entries: Vec<_> = list.json()["tokens"]
         .as_array()
@@ -138,12 +147,15 @@ async fn token_lists_and_logs_show_no_token_text() {
     for token in list.json()["tokens"].as_array().unwrap() {
         assert!(token.as_object().unwrap().keys().all(|key| keys.contains(&key.as_str())));
     }
-    assert!(!service.stderr_text().contains(&ann), "the log has it");
+    assert!(!service.stderr_text().contains(&ann_token), "the log has it");
     let bytes = service.setup.ledger_bytes();
-    assert!(!bytes.windows(ann.len()).any(|window| window == ann.as_bytes()), "the ledger has it");
-    let answer = outcome(&service.send("one", &format!("say {ann}")).await).1;
+    assert!(
+        !bytes.windows(ann_token.len()).any(|window| window == ann_token.as_bytes()),
+        "the ledger has it"
+    );
+    let answer = task_outcome(&service.send("one", &format!("say {ann_token}")).await).1;
     let record = service.get("/api/v1/executions").await.body;
-    assert!(!answer.contains(&ann) && !record.contains(&ann), "{answer}");
+    assert!(!answer.contains(&ann_token) && !record.contains(&ann_token), "{answer}");
 }
 
 #[tokio::test]
@@ -151,10 +163,10 @@ async fn a_token_cannot_create_or_revoke_a_wider_token() {
     let setup = Setup::from_config_text(&config_text(&agents()));
     let service = setup.start().await;
     let scopes = ["read", "run", "admin"];
-    let bob =
+    let bob_token =
         create_token(&service, json!({"name": "bob", "scopes": scopes, "agents": ["one"]})).await;
-    let bob = service.with_token(&bob);
-    let ann = create_token(&service, json!({"name": "ann"})).await;
+    let bob_client = service.client_with_token(&bob_token);
+    let ann_token = create_token(&service, json!({"name": "ann"})).await;
     let forbidden = (403, "forbidden".to_owned());
     for request in [
         json!({"name": "eve"}),
@@ -163,23 +175,29 @@ async fn a_token_cannot_create_or_revoke_a_wider_token() {
         json!({"name": "ann", "agents": ["one"], "replace": true}),
     ] {
         assert_eq!(
-            status_and_code(&request_token(&bob, request.clone()).await),
+            status_and_error_code(&request_token(&bob_client, request.clone()).await),
             forbidden,
             "{request}"
         );
     }
-    assert_eq!(status_and_code(&revoke(&bob, "ann").await), forbidden);
-    assert_eq!(status_and_code(&bob.post("/api/v1/operator/rotate", "").await), forbidden);
+    assert_eq!(status_and_error_code(&revoke(&bob_client, "ann").await), forbidden);
     assert_eq!(
-        status_and_code(&request_token(&service.with_token(&ann), json!({"name": "eve"})).await),
+        status_and_error_code(&bob_client.post("/api/v1/operator/rotate", "").await),
         forbidden
     );
-    let names = bob.get("/api/v1/tokens").await.json();
-    let names: Vec<_> = names["tokens"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(
+        status_and_error_code(
+            &request_token(&service.client_with_token(&ann_token), json!({"name": "eve"})).await
+        ),
+        forbidden
+    );
+    let token_list = bob_client.get("/api/v1/tokens").await.json();
+    let names: Vec<_> =
+        token_list["tokens"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["bob"]);
-    let eve = create_token(&bob, json!({"name": "eve", "agents": ["one"]})).await;
-    assert_eq!(status_code(&service, &eve).await, 200);
-    assert_eq!(revoke(&bob, "eve").await.status, 200);
+    let eve_token = create_token(&bob_client, json!({"name": "eve", "agents": ["one"]})).await;
+    assert_eq!(status_code(&service, &eve_token).await, 200);
+    assert_eq!(revoke(&bob_client, "eve").await.status, 200);
 }
 
 #[tokio::test]
@@ -201,18 +219,18 @@ async fn an_invalid_token_request_is_refused_with_its_error() {
         json!({"name": "ann", "text": "of my own"}),
     ] {
         assert_eq!(
-            status_and_code(&request_token(&service, request.clone()).await),
+            status_and_error_code(&request_token(&service, request.clone()).await),
             (400, "invalid-params".to_owned()),
             "{request}"
         );
     }
     let broken_request = service.post("/api/v1/tokens", "{").await;
-    assert_eq!(status_and_code(&broken_request), (400, "malformed-json".to_owned()));
+    assert_eq!(status_and_error_code(&broken_request), (400, "malformed-json".to_owned()));
     for name in ["bob", "operator", "anonymous"] {
         let answer = request_token(&service, json!({"name": name, "replace": true})).await;
-        assert_eq!(status_and_code(&answer), (409, "token-exists".to_owned()), "{name}");
+        assert_eq!(status_and_error_code(&answer), (409, "token-exists".to_owned()), "{name}");
         assert_eq!(
-            status_and_code(&revoke(&service, name).await),
+            status_and_error_code(&revoke(&service, name).await),
             (404, "token-unknown".to_owned()),
             "{name}"
         );
@@ -222,20 +240,20 @@ async fn an_invalid_token_request_is_refused_with_its_error() {
 #[tokio::test]
 async fn the_command_line_creates_lists_revokes_and_rotates_tokens() {
     let service = Setup::from_config_text(&config_text(&agents())).start().await;
-    let words = ["token", "create", "ann b", "--scope", "read,run", "--agent", "one"];
-    let created = service.command(&words, "").await;
-    assert_eq!(created.exit_code, Some(0), "{created:?}");
-    let ann = created.stdout.trim();
-    assert_eq!(status_code(&service, ann).await, 200);
-    let list = service.command(&["token", "list"], "").await.stdout;
+    let args = ["token", "create", "ann b", "--scope", "read,run", "--agent", "one"];
+    let create_output = service.run_command(&args, "").await;
+    assert_eq!(create_output.exit_code, Some(0), "{create_output:?}");
+    let ann_token = create_output.stdout.trim();
+    assert_eq!(status_code(&service, ann_token).await, 200);
+    let list = service.run_command(&["token", "list"], "").await.stdout;
     assert!(list.contains("ann b") && list.contains("api"), "{list}");
-    assert_eq!(service.command(&["token", "revoke", "ann b"], "").await.exit_code, Some(0));
-    assert_eq!(status_code(&service, ann).await, 401);
-    assert_eq!(service.command(&["token", "revoke", "ann b"], "").await.exit_code, Some(1));
-    let rotate_output = service.command(&["token", "rotate"], "").await;
+    assert_eq!(service.run_command(&["token", "revoke", "ann b"], "").await.exit_code, Some(0));
+    assert_eq!(status_code(&service, ann_token).await, 401);
+    assert_eq!(service.run_command(&["token", "revoke", "ann b"], "").await.exit_code, Some(1));
+    let rotate_output = service.run_command(&["token", "rotate"], "").await;
     assert_eq!(rotate_output.exit_code, Some(0), "{rotate_output:?}");
-    let text = service.setup.read("state/algonius/token").trim().to_owned();
+    let rotated_token = service.setup.read("state/algonius/token").trim().to_owned();
     let old_token_status = status_code(&service, &service.token).await;
-    assert_eq!((old_token_status, status_code(&service, &text).await), (401, 200));
-    assert_eq!(service.command(&["status"], "").await.exit_code, Some(0));
+    assert_eq!((old_token_status, status_code(&service, &rotated_token).await), (401, 200));
+    assert_eq!(service.run_command(&["status"], "").await.exit_code, Some(0));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, id, outcome};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome};
 use crate::harness::{Service, poll_until};
 
 /// Returns an agent that follows the instructions of its prompt, with a policy. It writes its tool calls into
@@ -19,7 +19,7 @@ fn limited_agent(consent: &str) -> String {
 }
 
 /// Returns the number of tool calls that ran.
-fn run_count(service: &Service) -> usize {
+fn tool_call_count(service: &Service) -> usize {
     service.setup.read("ran").lines().count()
 }
 
@@ -32,24 +32,29 @@ fn failure_text(task: &Value) -> &str {
 async fn a_turn_within_the_limit_of_tool_calls_completes() {
     let service = Service::start(&limited_agent("default = 'allow'\nmax_tool_calls = 2")).await;
     let prompt = "[[tool Bash command=a]][[tool Bash command=b]][[say done]]";
-    assert_eq!(outcome(&service.send("coder", prompt).await), completed_with("done"));
-    assert_eq!(outcome(&service.send("coder", prompt).await), completed_with("done"), "each turn");
-    assert_eq!(run_count(&service), 4);
+    assert_eq!(task_outcome(&service.send("coder", prompt).await), completed_with("done"));
+    assert_eq!(
+        task_outcome(&service.send("coder", prompt).await),
+        completed_with("done"),
+        "each turn"
+    );
+    assert_eq!(tool_call_count(&service), 4);
 }
 
 #[tokio::test]
 async fn the_tool_call_after_the_limit_cancels_the_turn() {
-    for (third, expected_runs) in
+    for (third_call, expected_calls) in
         [("[[tool Bash command=c]]", 2), ("[[tool Bash command=c unasked]]", 3)]
     {
         let service = Service::start(&limited_agent("default = 'allow'\nmax_tool_calls = 2")).await;
-        let prompt =
-            format!("[[tool Bash command=a]][[tool Bash command=b]]{third}[[hang]][[say done]]");
+        let prompt = format!(
+            "[[tool Bash command=a]][[tool Bash command=b]]{third_call}[[hang]][[say done]]"
+        );
         let task = service.send("coder", &prompt).await;
-        assert_eq!(outcome(&task), failed_with("tool-limit"), "{third}");
+        assert_eq!(task_outcome(&task), failed_with("tool-limit"), "{third_call}");
         let message = failure_text(&task);
         assert!(message.contains("more than 2 tool calls"), "{message}");
-        assert_eq!(run_count(&service), expected_runs, "{third}");
+        assert_eq!(tool_call_count(&service), expected_calls, "{third_call}");
         let log = service.setup.read("log");
         assert_eq!(log.matches("session/cancel").count(), 1, "{log}");
         assert_eq!(log.matches("session/prompt").count(), 1, "it is not tried again: {log}");
@@ -60,7 +65,7 @@ async fn the_tool_call_after_the_limit_cancels_the_turn() {
 async fn an_agent_that_ignores_the_cancellation_is_ended() {
     let service = Service::start(&limited_agent("default = 'allow'\nmax_tool_calls = 1")).await;
     let prompt = "[[ignore-cancel]][[tool Bash command=a]][[tool Bash command=b unasked]][[hang]]";
-    assert_eq!(outcome(&service.send("coder", prompt).await), failed_with("tool-limit"));
+    assert_eq!(task_outcome(&service.send("coder", prompt).await), failed_with("tool-limit"));
 }
 
 #[tokio::test]
@@ -71,7 +76,7 @@ async fn a_tool_call_without_a_request_fails_the_turn() {
     ] {
         let service = Service::start(&limited_agent(consent)).await;
         let task = service.send("coder", &format!("{tool}[[hang]][[say done]]")).await;
-        assert_eq!(outcome(&task), failed_with("unauthorized-tool"), "{consent}");
+        assert_eq!(task_outcome(&task), failed_with("unauthorized-tool"), "{consent}");
         let message = failure_text(&task);
         assert!(message.contains("`Bash`") && message.contains(cause), "{message}");
         let log = service.setup.read("log");
@@ -85,16 +90,16 @@ async fn allowed_and_denied_tool_calls_are_authorized() {
     let service = Service::start(&limited_agent(consent)).await;
     let prompt = "[[tool Read path=a kind=read unasked]][[tool Bash command=b]]\
                   [[tool Bash command=c early]][[tool Write path=d kind=edit]][[say done]]";
-    assert_eq!(outcome(&service.send("coder", prompt).await), completed_with("done"));
-    assert_eq!(run_count(&service), 3, "the denied call did not run");
+    assert_eq!(task_outcome(&service.send("coder", prompt).await), completed_with("done"));
+    assert_eq!(tool_call_count(&service), 3, "the denied call did not run");
 }
 
 #[tokio::test]
 async fn an_unauthorized_tool_call_can_only_be_reported() {
     let service = Service::start(&limited_agent("unauthorized = 'report'")).await;
     let task = service.send("coder", "[[tool Bash command=a unasked]][[say done]]").await;
-    assert_eq!(outcome(&task), completed_with("done"));
-    let events = service.get(&format!("/api/v1/executions/{}/events", id(&task))).await.body;
+    assert_eq!(task_outcome(&task), completed_with("done"));
+    let events = service.get(&format!("/api/v1/executions/{}/events", task_id(&task))).await.body;
     let text = "the agent used the tool `Bash` without a request for permission";
     assert_eq!(events.matches(text).count(), 1, "{events}");
     assert!(
@@ -105,15 +110,16 @@ async fn an_unauthorized_tool_call_can_only_be_reported() {
 }
 
 /// Waits for the open question of a task, and allows it.
-async fn allow_open_question(service: &Service, task: &str) {
-    let path = format!("/api/v1/interactions?execution={task}&state=open");
-    let open = poll_until("an open question", async || {
+async fn allow_open_question(service: &Service, task_id: &str) {
+    let path = format!("/api/v1/interactions?execution={task_id}&state=open");
+    let interaction_id = poll_until("an open question", async || {
         let list = service.get(&path).await.json();
         list["interactions"][0]["id"].as_str().map(str::to_owned)
     })
     .await;
     let answer = json!({"verdict": "allow"}).to_string();
-    let response = service.post(&format!("/api/v1/interactions/{open}/answer"), &answer).await;
+    let response =
+        service.post(&format!("/api/v1/interactions/{interaction_id}/answer"), &answer).await;
     assert_eq!(response.status, 200, "{response:?}");
 }
 
@@ -121,12 +127,12 @@ async fn allow_open_question(service: &Service, task: &str) {
 #[tokio::test]
 async fn answered_tool_calls_are_judged_again_after_a_restart() {
     for (limit, expected) in [(2, completed_with("done")), (1, failed_with("tool-limit"))] {
-        let consent = |limit| limited_agent(&format!("max_tool_calls = {limit}"));
-        let mut service = Service::start(&consent(2)).await;
+        let agent_with_limit = |limit| limited_agent(&format!("max_tool_calls = {limit}"));
+        let mut service = Service::start(&agent_with_limit(2)).await;
         let prompt = "[[tool Bash command=a]][[tool Bash command=b]][[say done]]";
-        let task = service.start_task("coder", prompt).await;
-        allow_open_question(&service, &task).await;
-        poll_until("the first call", async || (run_count(&service) == 1).then_some(())).await;
+        let task_id = service.start_task("coder", prompt).await;
+        allow_open_question(&service, &task_id).await;
+        poll_until("the first call", async || (tool_call_count(&service) == 1).then_some(())).await;
         service.kill9().await;
         let config = service.setup.write_config().to_owned();
         let text = std::fs::read_to_string(&config).unwrap();
@@ -135,8 +141,8 @@ async fn answered_tool_calls_are_judged_again_after_a_restart() {
         );
         service.restart().await;
         if limit == 2 {
-            allow_open_question(&service, &task).await;
+            allow_open_question(&service, &task_id).await;
         }
-        assert_eq!(outcome(&service.wait_for_end("coder", &task).await), expected);
+        assert_eq!(task_outcome(&service.wait_for_end("coder", &task_id).await), expected);
     }
 }

@@ -8,9 +8,11 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::id;
-use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
-use crate::harness::steps::{ends_of_calls, error, observation, steps};
+use crate::harness::client::task_id;
+use crate::harness::mock_model::{
+    MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
+};
+use crate::harness::steps::{error_step, observation_step, run_tool_calls, steps};
 use crate::harness::{Service, Setup};
 
 /// Tools, and an agent with them. `MODEL` is the address of the model.
@@ -66,11 +68,11 @@ tools = ["shell", "sorted", "echo", "options", "absent"]
 "#;
 
 /// Secret of the tool: 137 bytes.
-const KEY: &str = "tool-key-1234567890-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ-\
+const TOOL_KEY: &str = "tool-key-1234567890-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ-\
                    98765432101234567890-zyxwvutsrqponmlkjihgfedcba-end-of-tool-key";
 
 fn setup(model: &MockModel) -> Setup {
-    let setup = Setup::new(&AGENTS.replace("MODEL", &model.base_url())).env("TOOL_KEY", KEY);
+    let setup = Setup::new(&AGENTS.replace("MODEL", &model.base_url())).env("TOOL_KEY", TOOL_KEY);
     fs::create_dir(setup.test_folder().join("writable")).unwrap();
     setup
 }
@@ -81,7 +83,7 @@ async fn start() -> (MockModel, Service) {
     (model, service)
 }
 
-fn script(text: &str) -> (&'static str, Value) {
+fn shell_call(text: &str) -> (&'static str, Value) {
     ("shell", json!({ "script": text }))
 }
 
@@ -89,49 +91,52 @@ fn script(text: &str) -> (&'static str, Value) {
 async fn a_tool_passes_arguments_to_its_program() {
     let (_model, service) = start().await;
     let with_word = json!({ "script": "echo $# $*; cat", "word": "a b", "data": { "n": [1, 2] } });
-    let list = [
-        script("echo $# $*; cat"),
+    let tool_calls = [
+        shell_call("echo $# $*; cat"),
         ("shell", with_word),
         ("sorted", json!({ "lines": ["x"] })),
         ("echo", json!({ "text": "it's {{ word }} $HOME" })),
-        script("printf 'a\\nb'"),
-        script("true"),
+        shell_call("printf 'a\\nb'"),
+        shell_call("true"),
     ];
     let expected = [
-        observation("1 last\n"),
-        observation("2 --word=a b last\n{\"n\":[1,2]}"),
-        observation("{\"lines\":[\"x\"]}\n"),
-        observation("it's {{ word }} $HOME\n"),
-        observation("a\nb"),
-        observation(""),
+        observation_step("1 last\n"),
+        observation_step("2 --word=a b last\n{\"n\":[1,2]}"),
+        observation_step("{\"lines\":[\"x\"]}\n"),
+        observation_step("it's {{ word }} $HOME\n"),
+        observation_step("a\nb"),
+        observation_step(""),
     ];
-    assert_eq!(ends_of_calls(&service, "worker", &list).await, expected);
+    assert_eq!(run_tool_calls(&service, "worker", &tool_calls).await, expected);
 }
 
 #[tokio::test]
 async fn a_call_has_an_empty_folder_and_the_ids_of_its_run() {
     let (_model, service) = start().await;
-    let look = "ls -A; pwd > here; cat here; touch $TMPDIR/x && ls -A $TMPDIR; \
+    let inspect_script = "ls -A; pwd > here; cat here; touch $TMPDIR/x && ls -A $TMPDIR; \
                 echo $ALGONIUS_AGENT_ID $A2A_TASK_ID $ALGONIUS_CALL_ID";
-    let turns = [calls(&[script(look), script(look)]), final_answer("done")];
-    let task = service.send("worker", &directed("go", &turns)).await;
-    let steps = steps(&service, &id(&task)).await;
+    let turns = [
+        turn_with_calls(&[shell_call(inspect_script), shell_call(inspect_script)]),
+        final_answer_turn("done"),
+    ];
+    let task = service.send("worker", &prompt_with_turns("go", &turns)).await;
+    let steps = steps(&service, &task_id(&task)).await;
     for step in &steps[2..4] {
         let text = step["text"].as_str().unwrap();
         let lines: Vec<_> = text.lines().collect();
         let [temporary, folder, file, ids] = lines[..] else { panic!("{step}") };
         assert_eq!((temporary, file), (".tmp", "x"), "{step}");
-        let task = id(&task);
+        let task = task_id(&task);
         assert_eq!(ids, format!("worker {task} {task}-{}", step["call"]));
-        let left = fs::read_dir(folder).map(Iterator::count).unwrap_or_default();
-        assert_eq!(left, 0, "{folder} has the files of an earlier call");
+        let remaining_file_count = fs::read_dir(folder).map(Iterator::count).unwrap_or_default();
+        assert_eq!(remaining_file_count, 0, "{folder} has the files of an earlier call");
     }
 }
 
 #[tokio::test]
 async fn a_value_of_the_model_is_no_option() {
     let (_model, service) = start().await;
-    let list = [
+    let tool_calls = [
         ("options", json!({ "text": "-x", "max": 1 })),
         ("options", json!({ "text": "x-", "is_loud": true })),
         ("options", json!({ "text": "x", "is_loud": false })),
@@ -141,50 +146,55 @@ async fn a_value_of_the_model_is_no_option() {
         ("echo", json!({ "text": "-n" })),
     ];
     let refusal = |value: &str| {
-        error(format!("`{value}` starts with `-`, so that the program would read it as an option"))
+        error_step(format!(
+            "`{value}` starts with `-`, so that the program would read it as an option"
+        ))
     };
     let expected = [
-        observation("--max 1 -- -x\n"),
-        observation("--loud --max -- x-\n"),
-        observation("--max -- x\n"),
+        observation_step("--max 1 -- -x\n"),
+        observation_step("--loud --max -- x-\n"),
+        observation_step("--max -- x\n"),
         refusal("-x"),
         refusal("-1"),
         refusal("-n"),
     ];
-    assert_eq!(ends_of_calls(&service, "worker", &list).await, expected);
+    assert_eq!(run_tool_calls(&service, "worker", &tool_calls).await, expected);
 }
 
 #[tokio::test]
 async fn a_failed_program_is_an_error_that_the_model_reads() {
     let (model, service) = start().await;
-    let list = [
-        script("echo out; echo why >&2; exit 3"),
-        script("echo why; exit 4"),
-        script("kill -9 $$"),
+    let tool_calls = [
+        shell_call("echo out; echo why >&2; exit 3"),
+        shell_call("echo why; exit 4"),
+        shell_call("kill -9 $$"),
         ("absent", json!({})),
         ("echo", json!({ "text": "a\u{0}b" })),
-        script("yes"),
-        script("yes why | head -c 100000 >&2; exit 1"),
-        script("echo after"),
+        shell_call("yes"),
+        shell_call("yes why | head -c 100000 >&2; exit 1"),
+        shell_call("echo after"),
     ];
-    let mut ends = ends_of_calls(&service, "worker", &list).await;
-    let (kind, long) = ends.remove(6);
-    let start = "the program ended with exit code 1: ";
-    assert!(kind == "error" && long.starts_with(start) && long.ends_with("why"), "{long}");
-    assert!((2000..2100).contains(&long.len()), "{} bytes", long.len());
+    let mut results = run_tool_calls(&service, "worker", &tool_calls).await;
+    let (kind, long_error) = results.remove(6);
+    let error_prefix = "the program ended with exit code 1: ";
+    assert!(
+        kind == "error" && long_error.starts_with(error_prefix) && long_error.ends_with("why"),
+        "{long_error}"
+    );
+    assert!((2000..2100).contains(&long_error.len()), "{} bytes", long_error.len());
     let expected = [
-        error("the program ended with exit code 3: why"),
-        error("the program ended with exit code 4: why"),
-        error("signal 9 ended the program"),
-        error("the program `no-such-program` of the tool is not installed"),
-        error(
+        error_step("the program ended with exit code 3: why"),
+        error_step("the program ended with exit code 4: why"),
+        error_step("signal 9 ended the program"),
+        error_step("the program `no-such-program` of the tool is not installed"),
+        error_step(
             "argument 1 of the program: the template cannot be filled in: no argument of a program \
              contains a zero byte",
         ),
-        error("the standard output exceeded 1 MiB, and the service killed the program"),
-        observation("after\n"),
+        error_step("the standard output exceeded 1 MiB, and the service killed the program"),
+        observation_step("after\n"),
     ];
-    assert_eq!(ends, expected);
+    assert_eq!(results, expected);
     let requests = Value::from(model.requests().await).to_string();
     assert!(requests.contains("the program ended with exit code 3: why"), "{requests}");
 }
@@ -192,36 +202,41 @@ async fn a_failed_program_is_an_error_that_the_model_reads() {
 #[tokio::test]
 async fn the_model_receives_no_secret_of_a_tool() {
     let (model, service) = start().await;
-    let list = [
-        script("echo key $TOOL_KEY"),
-        script("echo key $TOOL_KEY >&2; exit 1"),
-        script("test $TOOL_KEY && echo set"),
+    let tool_calls = [
+        shell_call("echo key $TOOL_KEY"),
+        shell_call("echo key $TOOL_KEY >&2; exit 1"),
+        shell_call("test $TOOL_KEY && echo set"),
         // The kept end of this output starts in the middle of a key.
-        script("for i in $(seq 200); do printf %s $TOOL_KEY; done >&2; exit 1"),
+        shell_call("for i in $(seq 200); do printf %s $TOOL_KEY; done >&2; exit 1"),
     ];
-    let ends = ends_of_calls(&service, "worker", &list).await;
-    assert_eq!((16 << 10) % KEY.len(), 81, "the part of the key at the cut");
-    assert_eq!(ends[3], error("the program ended with exit code 1"));
-    let (requests, ends) = (Value::from(model.requests().await).to_string(), format!("{ends:?}"));
-    assert!(ends.contains("key ") && ends.contains("set"), "{ends}");
-    let (_, end_of_key) = KEY.split_at(KEY.len() - 16);
-    assert!(!ends.contains(end_of_key) && !requests.contains(end_of_key), "{ends} {requests}");
+    let results = run_tool_calls(&service, "worker", &tool_calls).await;
+    assert_eq!((16 << 10) % TOOL_KEY.len(), 81, "the part of the key at the cut");
+    assert_eq!(results[3], error_step("the program ended with exit code 1"));
+    let (requests, results_text) =
+        (Value::from(model.requests().await).to_string(), format!("{results:?}"));
+    assert!(results_text.contains("key ") && results_text.contains("set"), "{results_text}");
+    let (_, end_of_key) = TOOL_KEY.split_at(TOOL_KEY.len() - 16);
+    assert!(
+        !results_text.contains(end_of_key) && !requests.contains(end_of_key),
+        "{results_text} {requests}"
+    );
     let ledger = service.setup.ledger_bytes();
-    assert!(!ledger.windows(KEY.len()).any(|bytes| bytes == KEY.as_bytes()));
+    assert!(!ledger.windows(TOOL_KEY.len()).any(|bytes| bytes == TOOL_KEY.as_bytes()));
 }
 
 #[tokio::test]
 async fn a_reload_replaces_the_program_of_a_tool() {
     let (model, service) = start().await;
-    let unchanged = service.command(&["reload"], "").await;
+    let unchanged = service.run_command(&["reload"], "").await;
     assert_eq!(unchanged.exit_code, Some(0), "{unchanged:?}");
     assert!(unchanged.stdout.contains("nothing has changed"), "{unchanged:?}");
-    let text = service.setup.write_config();
-    let changed = fs::read_to_string(text).unwrap().replace("\"last\"", "\"changed\"");
-    fs::write(text, changed).unwrap();
-    let reloaded = service.command(&["reload"], "").await;
+    let config_path = service.setup.write_config();
+    let changed_config =
+        fs::read_to_string(config_path).unwrap().replace("\"last\"", "\"changed\"");
+    fs::write(config_path, changed_config).unwrap();
+    let reloaded = service.run_command(&["reload"], "").await;
     assert!(reloaded.stdout.contains("worker"), "{reloaded:?}");
-    let ends = ends_of_calls(&service, "worker", &[script("echo $1")]).await;
-    assert_eq!(ends, [observation("changed\n")]);
+    let results = run_tool_calls(&service, "worker", &[shell_call("echo $1")]).await;
+    assert_eq!(results, [observation_step("changed\n")]);
     drop(model);
 }

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::id;
-use crate::harness::{Service, ServiceClient, message};
+use crate::harness::client::task_id;
+use crate::harness::{Service, ServiceClient, message_params};
 
 /// Three ways to give an answer of 50,000 bytes of which 10,000 are kept, and an artifact that does not
 /// fit whole.
@@ -46,7 +46,7 @@ async fn artifact_over_rest(client: &ServiceClient, agent: &str, id: &str, versi
 
 /// The last artifact update of a stream.
 async fn last_streamed_artifact(client: &ServiceClient, agent: &str) -> Value {
-    let answer = client.call(agent, "message/stream", &message("hello")).await;
+    let answer = client.call(agent, "message/stream", &message_params("hello")).await;
     let lines = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
     let mut events =
         lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].take());
@@ -63,7 +63,7 @@ async fn a_truncated_answer_is_marked_on_every_interface() {
     let service = Service::start(AGENTS).await;
     for agent in ["plain", "file", "teller"] {
         let task = service.send(agent, "hello").await;
-        let (execution, artifact) = (id(&task), &task["artifacts"][0]);
+        let (execution, artifact) = (task_id(&task), &task["artifacts"][0]);
         let text = artifact["parts"][0]["text"].as_str().unwrap();
         let (head, tail) = text.split_once("\n[... ").unwrap();
         let (missing_bytes, tail) = tail.split_once(" bytes were dropped ...]\n").unwrap();
@@ -88,7 +88,7 @@ async fn a_truncated_answer_is_marked_on_every_interface() {
     }
     let complete = service.send("short", "hello").await;
     assert_eq!(complete["artifacts"][0]["metadata"], Value::Null, "{complete}");
-    assert_eq!(service.execution(&id(&complete)).await["outputDropped"], Value::Null);
+    assert_eq!(service.execution(&task_id(&complete)).await["outputDropped"], Value::Null);
 }
 
 #[tokio::test]

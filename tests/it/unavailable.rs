@@ -5,8 +5,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, id, outcome};
-use crate::harness::{Service, Setup, fake_agent, gated_agent, message, poll_until};
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome};
+use crate::harness::{
+    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+};
 
 const TOOL_SCRIPT: &str = "#!/bin/sh\nread word\necho \"tool $word\"\n";
 
@@ -15,7 +17,7 @@ fn setup(settings: &str) -> Setup {
     let tool = format!("[agents.tool]\ncommand = 'tool'\n{settings}\n");
     let setup = Setup::with_server_settings(
         "watch = false",
-        &[tool, fake_agent("echo", "echo", "")].concat(),
+        &[tool, fake_agent_config("echo", "echo", "")].concat(),
     );
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     setup.env("PATH", &path)
@@ -48,7 +50,7 @@ async fn wait_for_health(service: &Service, expected: &str) {
     .await;
 }
 
-async fn card_text(service: &Service) -> String {
+async fn card_description(service: &Service) -> String {
     let card = service.get("/agents/tool/.well-known/agent-card.json").await.json();
     card["description"].as_str().unwrap().to_owned()
 }
@@ -63,8 +65,8 @@ async fn one_missing_program_does_not_affect_other_agents() {
         "{}",
         service.stderr_text()
     );
-    assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
-    let answer = service.call("tool", "message/send", &message("hello")).await;
+    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    let answer = service.call("tool", "message/send", &message_params("hello")).await;
     let error = &answer.json()["error"];
     assert_eq!(
         (answer.status, &error["code"], &error["message"]),
@@ -76,13 +78,17 @@ async fn one_missing_program_does_not_affect_other_agents() {
         (&agent["health"], &agent["unavailable"]),
         (&json!("unavailable"), &json!(UNAVAILABLE_REASON))
     );
-    assert!(card_text(&service).await.contains("unavailable"), "{}", card_text(&service).await);
+    assert!(
+        card_description(&service).await.contains("unavailable"),
+        "{}",
+        card_description(&service).await
+    );
     assert_eq!(service.get("/ready").await.status, 200, "the others can take work");
-    for words in [&["agents", "list"][..], &["status"]] {
-        let output = service.command(words, "").await.stdout;
+    for args in [&["agents", "list"][..], &["status"]] {
+        let output = service.run_command(args, "").await.stdout;
         assert!(output.contains("unavailable"), "{output}");
     }
-    let send_output = service.command(&["send", "tool", "hello"], "").await;
+    let send_output = service.run_command(&["send", "tool", "hello"], "").await;
     assert!(
         send_output.exit_code == Some(1) && send_output.stderr.contains(UNAVAILABLE_REASON),
         "{send_output:?}"
@@ -95,11 +101,15 @@ async fn an_installed_program_is_found_without_a_restart() {
     wait_for_health(&service, "unavailable").await;
     install_tool(&service.setup, TOOL_SCRIPT);
     wait_for_health(&service, "alive").await;
-    assert_eq!(outcome(&service.send("tool", "hello").await), completed_with("tool hello\n"));
-    assert!(!card_text(&service).await.contains("unavailable"), "{}", card_text(&service).await);
+    assert_eq!(task_outcome(&service.send("tool", "hello").await), completed_with("tool hello\n"));
+    assert!(
+        !card_description(&service).await.contains("unavailable"),
+        "{}",
+        card_description(&service).await
+    );
     // It is replaced where it is, as updates do.
     install_tool(&service.setup, &TOOL_SCRIPT.replace("tool $", "new $"));
-    assert_eq!(outcome(&service.send("tool", "hello").await), completed_with("new hello\n"));
+    assert_eq!(task_outcome(&service.send("tool", "hello").await), completed_with("new hello\n"));
 }
 
 #[tokio::test]
@@ -107,39 +117,43 @@ async fn a_removed_program_makes_its_agent_unavailable() {
     let setup = setup("");
     install_tool(&setup, TOOL_SCRIPT);
     let service = setup.start().await;
-    assert_eq!(outcome(&service.send("tool", "hello").await), completed_with("tool hello\n"));
+    assert_eq!(task_outcome(&service.send("tool", "hello").await), completed_with("tool hello\n"));
     remove_tool(&service.setup);
     // Before the next check of the service, the attempt itself notices that the program is missing.
-    let mut params = message("hello");
+    let mut params = message_params("hello");
     params["configuration"] = json!({"blocking": true});
     let answer = service.call("tool", "message/send", &params).await.json();
     let error_text = answer["error"]["message"].as_str().map(str::to_owned);
     let error_text = error_text.unwrap_or_else(|| {
-        assert_eq!(outcome(&answer["result"]).0, failed_with("agent-unavailable").0, "{answer}");
+        assert_eq!(
+            task_outcome(&answer["result"]).0,
+            failed_with("agent-unavailable").0,
+            "{answer}"
+        );
         answer["result"].to_string()
     });
     assert!(error_text.contains(UNAVAILABLE_REASON), "{error_text}");
     wait_for_health(&service, "unavailable").await;
-    let (_, code) = service.expect_refusal("tool", "message/send", message("hello")).await;
+    let (_, code) = service.expect_refusal("tool", "message/send", message_params("hello")).await;
     assert_eq!(code, "agent-unavailable");
     install_tool(&service.setup, TOOL_SCRIPT);
     wait_for_health(&service, "alive").await;
-    assert_eq!(outcome(&service.send("tool", "hello").await), completed_with("tool hello\n"));
+    assert_eq!(task_outcome(&service.send("tool", "hello").await), completed_with("tool hello\n"));
 }
 
 #[tokio::test]
 async fn queued_work_waits_for_its_program_over_a_restart() {
-    let gated = gated_agent("tool", "max_concurrent = 1").replace("\"sh\"", "\"tool\"");
+    let gated = gated_agent_config("tool", "max_concurrent = 1").replace("\"sh\"", "\"tool\"");
     let setup = Setup::with_server_settings(
         "watch = false",
-        &[gated, fake_agent("echo", "echo", "")].concat(),
+        &[gated, fake_agent_config("echo", "echo", "")].concat(),
     );
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.env("PATH", &path);
-    let shell = "#!/bin/sh\nexec sh \"$@\"\n";
-    install_tool(&setup, shell);
+    let shell_script = "#!/bin/sh\nexec sh \"$@\"\n";
+    install_tool(&setup, shell_script);
     let mut service = setup.start().await;
-    let (running_task, waiting) =
+    let (running_task, waiting_task) =
         (service.start_task("tool", "ann").await, service.start_task("tool", "bob").await);
     service.setup.wait_for_text("log", "start ann\n").await;
     service.kill9_with_warden().await;
@@ -149,30 +163,33 @@ async fn queued_work_waits_for_its_program_over_a_restart() {
     let queued = status_of_agent(&service, "tool").await["queued"].clone();
     assert_eq!(
         (&queued[0]["id"], &queued[0]["reason"]),
-        (&json!(waiting), &json!("program-missing"))
+        (&json!(waiting_task), &json!("program-missing"))
     );
-    assert_eq!(outcome(&service.wait_for_end("tool", &running_task).await).0, "failed");
-    install_tool(&service.setup, shell);
+    assert_eq!(task_outcome(&service.wait_for_end("tool", &running_task).await).0, "failed");
+    install_tool(&service.setup, shell_script);
     service.setup.open_gate("go");
-    assert_eq!(outcome(&service.wait_for_end("tool", &waiting).await), completed_with("bob\n"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("tool", &waiting_task).await),
+        completed_with("bob\n")
+    );
 }
 
 #[tokio::test]
 async fn a_queue_timeout_without_a_program_is_agent_unavailable() {
-    let gated =
-        gated_agent("tool", "max_concurrent = 1\nqueue_timeout = 4").replace("\"sh\"", "\"tool\"");
+    let gated = gated_agent_config("tool", "max_concurrent = 1\nqueue_timeout = 4")
+        .replace("\"sh\"", "\"tool\"");
     let setup = Setup::with_server_settings("watch = false", &gated);
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.env("PATH", &path);
     install_tool(&setup, "#!/bin/sh\nexec sh \"$@\"\n");
     let service = setup.start().await;
-    let (_, waiting) =
+    let (_, waiting_task) =
         (service.start_task("tool", "ann").await, service.start_task("tool", "bob").await);
     service.setup.wait_for_text("log", "start ann\n").await;
     remove_tool(&service.setup);
-    let task = service.wait_for_end("tool", &waiting).await;
+    let task = service.wait_for_end("tool", &waiting_task).await;
     assert!(task.to_string().contains(UNAVAILABLE_REASON), "{task}");
-    assert_eq!(service.execution(&waiting).await["error"]["code"], "agent-unavailable");
+    assert_eq!(service.execution(&waiting_task).await["error"]["code"], "agent-unavailable");
     service.setup.open_gate("go");
 }
 
@@ -181,8 +198,8 @@ async fn a_schedule_runs_once_its_program_is_installed() {
     let service = setup("").start().await;
     let arguments =
         ["schedule", "create", "s", "--agent", "tool", "--cron", "0 0 1 1 *", "--input", "hello"];
-    assert_eq!(service.command(&arguments, "").await.exit_code, Some(0));
-    _ = service.command(&["schedule", "run", "s"], "").await;
+    assert_eq!(service.run_command(&arguments, "").await.exit_code, Some(0));
+    _ = service.run_command(&["schedule", "run", "s"], "").await;
     install_tool(&service.setup, TOOL_SCRIPT);
     poll_until("the run of the schedule", async || {
         let list = service.get("/api/v1/executions?schedule=s").await.json();
@@ -195,15 +212,15 @@ async fn a_schedule_runs_once_its_program_is_installed() {
 async fn strict_checks_and_the_doctor_fail_for_a_missing_program() {
     let setup = setup("");
     let config = setup.write_config().display().to_string();
-    let check = |options: &'static [&'static str]| [&["check", &config][..], options].concat();
-    let output = setup.run(&check(&[]), "").await;
+    let check_args = |options: &'static [&'static str]| [&["check", &config][..], options].concat();
+    let output = setup.run(&check_args(&[]), "").await;
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     assert!(output.stderr.contains("no such program on the PATH"), "{output:?}");
     assert!(output.stdout.contains("1 unavailable"), "{output:?}");
-    assert_eq!(setup.run(&check(&["--strict"]), "").await.exit_code, Some(4));
+    assert_eq!(setup.run(&check_args(&["--strict"]), "").await.exit_code, Some(4));
     assert_eq!(setup.run(&["doctor", &config], "").await.exit_code, Some(1));
     install_tool(&setup, TOOL_SCRIPT);
-    assert_eq!(setup.run(&check(&["--strict"]), "").await.exit_code, Some(0));
+    assert_eq!(setup.run(&check_args(&["--strict"]), "").await.exit_code, Some(0));
     assert_eq!(setup.run(&["doctor", &config], "").await.exit_code, Some(0));
 }
 
@@ -212,10 +229,10 @@ async fn an_enabled_agent_is_checked_for_its_program() {
     let setup = setup("");
     install_tool(&setup, TOOL_SCRIPT);
     let service = setup.start().await;
-    service.command(&["agents", "disable", "tool"], "").await;
+    service.run_command(&["agents", "disable", "tool"], "").await;
     remove_tool(&service.setup);
-    let enabled = service.command(&["agents", "enable", "tool"], "").await;
+    let enabled = service.run_command(&["agents", "enable", "tool"], "").await;
     assert_eq!(enabled.exit_code, Some(0), "{enabled:?}");
     wait_for_health(&service, "unavailable").await;
-    assert_eq!(id(&service.send("echo", "x").await).len(), 36);
+    assert_eq!(task_id(&service.send("echo", "x").await).len(), 36);
 }

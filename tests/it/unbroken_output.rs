@@ -3,24 +3,24 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use crate::harness::client::outcome;
+use crate::harness::client::task_outcome;
 use crate::harness::{Service, Setup};
 
 const SECRET: &str = "a-registered-value-of-the-agent";
 
 /// Bytes of the longest run: more than the service keeps of an answer by default.
-const LONG_RUN_BYTES: usize = 50_000_000;
+const LONG_TEXT_BYTES: usize = 50_000_000;
 
 /// Agents that print a file of the test's folder as it is.
 fn agents() -> String {
     let settings =
         "max_output_bytes = 64_000_000\n[agents.print.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
-    let print = |id: &str, script: &str| {
+    let print_agent = |id: &str, script: &str| {
         format!("[agents.{id}]\ncommand = 'sh'\nargs = ['-c', '{script}']\n{settings}")
             .replace("agents.print.env", &format!("agents.{id}.env"))
     };
-    let pieces = "dd if=HERE/output bs=777 2>/dev/null";
-    [print("whole", "cat HERE/output"), print("pieces", pieces)].concat()
+    let pieces_script = "dd if=HERE/output bs=777 2>/dev/null";
+    [print_agent("whole", "cat HERE/output"), print_agent("pieces", pieces_script)].concat()
 }
 
 async fn start_service() -> Service {
@@ -42,7 +42,7 @@ fn pseudo_random_text(alphabet: &str, length: usize) -> String {
     text
 }
 
-const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const BASE64_ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 fn json_text(length: usize) -> String {
     let mut text = "[".to_owned();
@@ -62,7 +62,7 @@ fn json_text(length: usize) -> String {
 /// Returns the answer of an agent that prints `output`.
 async fn printed_answer(service: &Service, agent: &str, output: &str) -> String {
     fs::write(service.setup.test_folder().join("output"), output).unwrap();
-    let (state, answer) = outcome(&service.send(agent, "").await);
+    let (state, answer) = task_outcome(&service.send(agent, "").await);
     assert_eq!(state, "completed");
     answer
 }
@@ -81,20 +81,20 @@ fn expect_equal(answer: &str, expected: &str, kind: &str) {
 #[tokio::test]
 async fn long_words_of_all_kinds_are_returned_unchanged() {
     let service = start_service().await;
-    let runs = [
+    let texts = [
         (
             "letters",
             pseudo_random_text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", 40_000),
         ),
-        ("base64", pseudo_random_text(BASE64, 80_000)),
+        ("base64", pseudo_random_text(BASE64_ALPHABET, 80_000)),
         ("hex", pseudo_random_text("0123456789abcdef", 80_000)),
         ("CJK", pseudo_random_text("統計資料庫管理者測試文字內容", 80_000)),
         ("JSON", json_text(300_000)),
     ];
-    for (kind, run) in runs {
+    for (kind, text) in texts {
         for agent in ["whole", "pieces"] {
-            expect_equal(&printed_answer(&service, agent, &run).await, &run, kind);
-            let surround = |middle: &str| format!("{run}{middle}{run}");
+            expect_equal(&printed_answer(&service, agent, &text).await, &text, kind);
+            let surround = |middle: &str| format!("{text}{middle}{text}");
             let answer = printed_answer(&service, agent, &surround(SECRET)).await;
             expect_equal(&answer, &surround("***"), kind);
         }
@@ -104,7 +104,7 @@ async fn long_words_of_all_kinds_are_returned_unchanged() {
 #[tokio::test]
 async fn a_word_of_fifty_megabytes_is_returned_unchanged() {
     let service = start_service().await;
-    let run = pseudo_random_text(BASE64, LONG_RUN_BYTES / 2);
-    let answer = printed_answer(&service, "whole", &format!("{run}{SECRET}{run}")).await;
-    expect_equal(&answer, &format!("{run}***{run}"), "base64");
+    let text = pseudo_random_text(BASE64_ALPHABET, LONG_TEXT_BYTES / 2);
+    let answer = printed_answer(&service, "whole", &format!("{text}{SECRET}{text}")).await;
+    expect_equal(&answer, &format!("{text}***{text}"), "base64");
 }

@@ -6,9 +6,9 @@ use std::process::Command;
 use algonius_skips::skip_without;
 use nix::sys::signal::Signal;
 
-use crate::harness::client::{completed_with, failed_with, outcome};
+use crate::harness::client::{completed_with, failed_with, task_outcome};
 use crate::harness::processes::{is_alive, processes_with_env};
-use crate::harness::{Service, gated_agent, poll_until};
+use crate::harness::{Service, gated_agent_config, poll_until};
 
 /// Half of the answer comes before the gate, half behind it; into a file, or to standard output.
 const HALVES_AGENTS: &str = r#"
@@ -25,17 +25,17 @@ args = ["-c", 'seq 1000; echo lines >> HERE/parts; until [ -e HERE/go ]; do slee
 
 #[tokio::test]
 async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
-    let agents = [HALVES_AGENTS, &gated_agent("one", "access = 'read-write'")].concat();
+    let agents = [HALVES_AGENTS, &gated_agent_config("one", "access = 'read-write'")].concat();
     let mut service = Service::start(&agents).await;
-    let mut halves = Vec::new();
+    let mut halves_tasks = Vec::new();
     for (agent, parts) in [("file", "file\n"), ("lines", "file\nlines\n")] {
-        halves.push((agent, service.start_task(agent, "go").await));
+        halves_tasks.push((agent, service.start_task(agent, "go").await));
         service.setup.wait_for_text("parts", parts).await;
     }
-    let first = service.start_task("one", "ann").await;
+    let running_id = service.start_task("one", "ann").await;
     let waiting_id = service.start_task("one", "bob").await;
     service.setup.wait_for_text("log", "start ann\n").await;
-    let programs = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={first}"));
+    let program_pids = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={running_id}"));
     service.signal(Signal::SIGUSR2);
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
     poll_until("what it did", async || {
@@ -43,50 +43,57 @@ async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
     })
     .await;
     // What it waits with comes and goes.
-    assert!(programs.iter().any(|pid| is_alive(*pid)), "it did not go on");
-    let log = service.setup.test_folder().join("state/algonius/ledger.db-wal");
-    assert!(!log.exists(), "the ledger was not closed");
+    assert!(program_pids.iter().any(|pid| is_alive(*pid)), "it did not go on");
+    let wal_file = service.setup.test_folder().join("state/algonius/ledger.db-wal");
+    assert!(!wal_file.exists(), "the ledger was not closed");
     let next_release = service.setup.install_next_release().to_owned();
     service.setup.open_gate("go");
     service.restart().await;
     assert_eq!(fs::read_link(format!("/proc/{}/exe", service.pid())).unwrap(), next_release);
     let expected: String = (1..=2000).map(|number| format!("{number}\n")).collect();
-    for (agent, id) in halves {
+    for (agent, id) in halves_tasks {
         // R-56: On SIGUSR2, the service exits at once, closes its ledger and leaves running work,
         // which the next binary resumes to the last byte
         assert!(
-            outcome(&service.wait_for_end(agent, &id).await) == completed_with(&expected),
+            task_outcome(&service.wait_for_end(agent, &id).await) == completed_with(&expected),
             "{agent}"
         );
     }
-    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed_with("ann\n"));
-    assert_eq!(outcome(&service.wait_for_end("one", &waiting_id).await), completed_with("bob\n"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("one", &running_id).await),
+        completed_with("ann\n")
+    );
+    assert_eq!(
+        task_outcome(&service.wait_for_end("one", &waiting_id).await),
+        completed_with("bob\n")
+    );
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
 }
 
 #[tokio::test]
 async fn an_agent_bound_to_its_service_ends_with_the_upgrade() {
-    let mut service = Service::start(&gated_agent("one", "on_supervisor_loss = 'kill'")).await;
+    let mut service =
+        Service::start(&gated_agent_config("one", "on_supervisor_loss = 'kill'")).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.signal(Signal::SIGUSR2);
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
     poll_until("what it did", async || service.stderr_text().contains("1 end").then_some(())).await;
-    let mark = format!("ALGONIUS_EXECUTION_ID={id}");
+    let env_entry = format!("ALGONIUS_EXECUTION_ID={id}");
     // R-57: On SIGUSR2, an agent that must not outlive its service ends with it
     poll_until("the end of its program", async || {
-        processes_with_env(&mark).is_empty().then_some(())
+        processes_with_env(&env_entry).is_empty().then_some(())
     })
     .await;
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
 }
 
 /// What systemd itself finds wrong with the unit that is shipped, for this binary.
 #[test]
 fn the_systemd_unit_is_valid_and_spares_the_wardens() {
-    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/config/systemd/algonius.service");
-    let unit = fs::read_to_string(unit).unwrap();
+    let unit_path = concat!(env!("CARGO_MANIFEST_DIR"), "/config/systemd/algonius.service");
+    let unit = fs::read_to_string(unit_path).unwrap();
     for line in
         ["KillMode=process", "RuntimeDirectoryPreserve=yes", "LimitLOCKS=infinity", "Type=notify"]
     {

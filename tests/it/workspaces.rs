@@ -5,13 +5,16 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use crate::harness::client::{completed_with, id, outcome, state};
-use crate::harness::{Service, Setup, gated_agent, message, poll_until};
+use crate::harness::client::{completed_with, task_id, task_outcome, task_state};
+use crate::harness::{Service, Setup, gated_agent_config, message_params, poll_until};
 
 /// Gated agents that change things, each in a folder below `HERE`.
 fn writer_agents(agents: &[(&str, &str)]) -> String {
-    let writer = |(id, folder): &(&str, &str)| {
-        gated_agent(id, &format!("access = 'read-write'\nworking_dir = 'HERE/{folder}'"))
+    let writer = |(task_id, folder): &(&str, &str)| {
+        gated_agent_config(
+            task_id,
+            &format!("access = 'read-write'\nworking_dir = 'HERE/{folder}'"),
+        )
     };
     agents.iter().map(writer).collect()
 }
@@ -49,39 +52,43 @@ async fn agents_that_share_a_workspace_run_in_order_of_arrival() {
     service.setup.open_gate("go-dan");
     wait_for_log_line(&service, "end dan").await;
     service.setup.open_gate("go");
-    for (agent, id) in &ids {
+    for (agent, task_id) in &ids {
         let answer = format!("{agent}\n");
-        assert_eq!(outcome(&service.wait_for_end(agent, id).await), completed_with(&answer));
+        assert_eq!(
+            task_outcome(&service.wait_for_end(agent, task_id).await),
+            completed_with(&answer)
+        );
     }
     let log = service.setup.read("log");
-    let shared: Vec<_> = log.lines().filter(|line| !line.ends_with("dan")).collect();
-    let one_by_one =
+    let shared_folder_lines: Vec<_> = log.lines().filter(|line| !line.ends_with("dan")).collect();
+    let expected_lines =
         ["ann", "bob", "cid"].map(|agent| [format!("start {agent}"), format!("end {agent}")]);
     // Agents whose folders overlap run one after the other in these folders
-    assert_eq!(shared, one_by_one.concat());
+    assert_eq!(shared_folder_lines, expected_lines.concat());
 }
 
 #[tokio::test]
 async fn a_folder_chosen_by_a_caller_is_a_shared_workspace() {
     let settings = "access = 'read-write'\nworking_dir = 'HERE/other'\noverrides = { working_dirs = ['HERE'] }";
-    let agents = [gated_agent("free", settings), writer_agents(&[("ann", "shared")])].concat();
+    let agents =
+        [gated_agent_config("free", settings), writer_agents(&[("ann", "shared")])].concat();
     let mut service = start(&agents).await;
-    let mut params = message("bob");
+    let mut params = message_params("bob");
     let folder = service.setup.test_folder().join("link/nested").display().to_string();
     params["message"]["metadata"] =
         json!({"https://algonius.dev/a2a/ext/overrides/v1": {"workingDirectory": folder}});
     params["configuration"] = json!({"blocking": false});
-    service.rpc("free", "message/send", &params).await;
+    service.expect_result("free", "message/send", &params).await;
     wait_for_log_line(&service, "start bob").await;
     let waiting_task = service.start_task("ann", "ann").await;
     service.kill9_with_warden().await;
     service.restart().await; // What ran is killed and ended, what waited has the folder now.
     wait_for_log_line(&service, "start ann").await;
     params["message"]["messageId"] = json!("again");
-    let second = id(&service.rpc("free", "message/send", &params).await);
+    let second = task_id(&service.expect_result("free", "message/send", &params).await);
     service.setup.open_gate("go");
-    for (agent, id) in [("ann", &waiting_task), ("free", &second)] {
-        assert_eq!(state(&service.wait_for_end(agent, id).await), "completed");
+    for (agent, task_id) in [("ann", &waiting_task), ("free", &second)] {
+        assert_eq!(task_state(&service.wait_for_end(agent, task_id).await), "completed");
     }
     let log = service.setup.read("log");
     assert_eq!(log, "start bob\nstart ann\nend ann\nstart bob\nend bob\n");

@@ -54,7 +54,7 @@ fn our_proto_files_match_the_official_sdks() {
 
 #[test]
 fn the_generated_code_matches_the_proto_files() {
-    for (source, _, package, code) in VERSIONS {
+    for (source, _, package, code_file) in VERSIONS {
         let folder = tempfile::tempdir().expect("a folder");
         tonic_prost_build::configure()
             .out_dir(folder.path())
@@ -67,7 +67,7 @@ fn the_generated_code_matches_the_proto_files() {
             "//! The messages and the service of `{package}`. Generated from `proto/{source}` by \
              tests/proto; not to be edited.\n\n{generated}"
         );
-        let path = root().join("crates/a2a/src/grpc/proto").join(code);
+        let path = root().join("crates/a2a/src/grpc/proto").join(code_file);
         if std::env::var_os("REGENERATE").is_some() {
             fs::write(&path, &generated).expect("the code is written");
         }
@@ -75,7 +75,7 @@ fn the_generated_code_matches_the_proto_files() {
         let line = present.lines().zip(generated.lines()).position(|(left, right)| left != right);
         assert!(
             present == generated,
-            "{code} is not what the generator makes (first difference in line {line:?}); run \
+            "{code_file} is not what the generator makes (first difference in line {line:?}); run \
              REGENERATE=1 cargo test -p algonius-proto"
         );
     }

@@ -77,14 +77,14 @@ fn cycles(folder: &str) -> Vec<(String, Vec<String>)> {
     graphs.into_iter().flat_map(cycles_of).collect()
 }
 
-fn prefix(route: &ModulePath, end: usize) -> ModulePath {
-    route.iter().take(end).cloned().collect()
+fn prefix(module: &ModulePath, end: usize) -> ModulePath {
+    module.iter().take(end).cloned().collect()
 }
 
 fn module_path(path: &str, folder: &str) -> Option<ModulePath> {
     let inner = path.strip_prefix(folder)?.strip_suffix(".rs")?;
-    let route: ModulePath = inner.split('/').map(str::to_owned).collect();
-    (inner != "lib" && inner != "main").then_some(route)
+    let module: ModulePath = inner.split('/').map(str::to_owned).collect();
+    (inner != "lib" && inner != "main").then_some(module)
 }
 
 /// Returns the innermost module that a path names.
@@ -102,15 +102,15 @@ fn named_module(
         }
         _ => return None,
     };
-    let mut route = base;
+    let mut module = base;
     for name in path.names.iter().skip(skipped_count) {
-        route.push(name.clone());
-        if !known_modules.contains(&route) {
-            route.pop();
+        module.push(name.clone());
+        if !known_modules.contains(&module) {
+            module.pop();
             break;
         }
     }
-    (!route.is_empty()).then_some(route)
+    (!module.is_empty()).then_some(module)
 }
 
 /// Returns the sets of modules that all reach each other, each in alphabetic order.

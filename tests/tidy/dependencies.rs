@@ -5,7 +5,7 @@ use crate::tree::{Faults, RepoFile, rust_files};
 
 /// Module of a crate, the modules of its own crate that it may name, and the modules of the actors crate that it may
 /// name. A module may always name itself; only `lib.rs`, `main.rs` and tests may name everything.
-struct Module {
+struct ModuleRule {
     name: &'static str,
     /// Names such as `config`, or `app::confinement` for one module in another, or `algonius_warden` for a crate.
     allowed_names: &'static [&'static str],
@@ -16,12 +16,12 @@ const fn module(
     name: &'static str,
     allowed_names: &'static [&'static str],
     allowed_actor_modules: &'static [&'static str],
-) -> Module {
-    Module { name, allowed_names, allowed_actor_modules }
+) -> ModuleRule {
+    ModuleRule { name, allowed_names, allowed_actor_modules }
 }
 
 /// Modules of the edge, from the bottom to the top.
-const EDGE_MODULES: &[Module] = &[
+const EDGE_MODULES: &[ModuleRule] = &[
     module("platform", &[], &["model", "ports"]),
     module("wire", &["algonius_a2a"], &["model"]),
     module("push", &[], &["decide", "model", "ports"]),
@@ -95,7 +95,7 @@ const EDGE_MODULES: &[Module] = &[
 
 /// Modules at the bottom of the actors crate. Every other module of it is an actor or a part of one: it may name all of
 /// these, and is named by none of these.
-const ACTOR_MODULES: &[Module] = &[
+const ACTOR_MODULES: &[ModuleRule] = &[
     module("model", &[], &[]),
     module("decide", &["algonius_redact", "model"], &[]),
     module("ports", &["model"], &[]),
@@ -262,7 +262,7 @@ fn is_part_of_a_test(file: &RepoFile) -> bool {
         .any(|name| file.path.split('/').any(|part| part == *name))
 }
 
-fn assert_allowed_dependencies(folder: &str, modules: &[Module], unlisted: UnlistedModules) {
+fn assert_allowed_dependencies(folder: &str, modules: &[ModuleRule], unlisted: UnlistedModules) {
     let mut faults = Faults::default();
     for file in rust_files(&[folder]) {
         let Some(name) = top_module(&file, folder).filter(|_| !is_part_of_a_test(&file)) else {
@@ -293,9 +293,9 @@ fn top_module<'f>(file: &'f RepoFile, folder: &str) -> Option<&'f str> {
 
 /// Returns the path if the module, whose file is `depth` modules below the crate, may not name it.
 fn forbidden_path(
-    module: &Module,
+    module: &ModuleRule,
     depth: usize,
-    modules: &[Module],
+    modules: &[ModuleRule],
     path: &CodePath,
 ) -> Option<String> {
     let name = |index: usize| path.names.get(index).map(String::as_str);

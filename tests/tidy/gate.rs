@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::tree::root;
 
 /// Script with two lanes of tests and one that never runs here.
-const SCRIPT: &str = r#"#!/usr/bin/env bash
+const GATE_SCRIPT: &str = r#"#!/usr/bin/env bash
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 readonly script=$PWD/gate
@@ -31,7 +31,7 @@ main "$@"
 "#;
 
 /// Simulated `cargo`. A test fails as often as the file of its name has lines. `hang` makes a lane hang.
-const CARGO: &str = r#"#!/usr/bin/env bash
+const SIMULATED_CARGO: &str = r#"#!/usr/bin/env bash
 lane=$(sed 's/.*--test \([a-z]*\).*/\1/' <<<"$*")
 for word in "$@"; do filter=$word; done
 if [[ $1 == clean ]]; then
@@ -95,7 +95,7 @@ impl GateRun {
     }
 
     /// Returns the text after this line.
-    fn after(&self, line: &str) -> &str {
+    fn text_after(&self, line: &str) -> &str {
         self.text.split(line).nth(1).unwrap_or_default()
     }
 
@@ -106,7 +106,7 @@ impl GateRun {
 
 /// Runs lanes of three tests each, with these additional files of the simulation.
 #[expect(clippy::expect_used, reason = "a helper that cannot help fails the test")]
-fn run(lanes: &[&str], files: &[(&str, &str)]) -> GateRun {
+fn run_simulated_gate(lanes: &[&str], files: &[(&str, &str)]) -> GateRun {
     try_run(lanes, files).expect("files and a process of the simulation")
 }
 
@@ -120,9 +120,9 @@ fn try_run(lanes: &[&str], files: &[(&str, &str)]) -> io::Result<GateRun> {
 fn prepare(simulation: &Path, files: &[(&str, &str)]) -> io::Result<()> {
     fs::copy(root().join(".ci/lanes"), simulation.join("lanes"))?;
     fs::create_dir(simulation.join("bin"))?;
-    write_executable(&simulation.join("gate"), SCRIPT)?;
-    write_executable(&simulation.join("bin/cargo"), CARGO)?;
-    write_executable(&simulation.join("bin/cargo-nextest"), CARGO)?;
+    write_executable(&simulation.join("gate"), GATE_SCRIPT)?;
+    write_executable(&simulation.join("bin/cargo"), SIMULATED_CARGO)?;
+    write_executable(&simulation.join("bin/cargo-nextest"), SIMULATED_CARGO)?;
     fs::write(simulation.join("tests.first"), "a::one\na::two\na::three\n")?;
     fs::write(simulation.join("tests.second"), "b::one\nb::two\nb::three\n")?;
     for (name, text) in files {
@@ -157,15 +157,15 @@ fn write_executable(path: &Path, text: &str) -> io::Result<()> {
 
 #[test]
 fn a_gate_without_failures_is_green() {
-    let result = run(&["first", "second"], &[]);
+    let result = run_simulated_gate(&["first", "second"], &[]);
     assert_eq!((result.exit_code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
 }
 
 #[test]
 fn one_failed_test_makes_the_gate_red() {
-    let result = run(&["first", "second"], &[("a::two", "1\n2\n3\n")]);
+    let result = run_simulated_gate(&["first", "second"], &[("a::two", "1\n2\n3\n")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "5 passed, 1 failed, 0 skipped"));
-    let end = result.after("== FAILED (1)");
+    let end = result.text_after("== FAILED (1)");
     assert!(
         end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"),
         "{}",
@@ -175,9 +175,9 @@ fn one_failed_test_makes_the_gate_red() {
 
 #[test]
 fn a_test_that_passes_when_it_runs_again_is_flaky() {
-    let result = run(&["first", "second"], &[("a::two", "1\n2\n")]);
+    let result = run_simulated_gate(&["first", "second"], &[("a::two", "1\n2\n")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
-    let end = result.after("== FLAKY (1)");
+    let end = result.text_after("== FLAKY (1)");
     assert!(
         end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"),
         "{}",
@@ -188,10 +188,10 @@ fn a_test_that_passes_when_it_runs_again_is_flaky() {
 #[test]
 fn a_fourth_flaky_test_makes_the_gate_red() {
     let three_failures = [("a::one", "1\n"), ("a::two", "1\n"), ("b::one", "1\n")];
-    let result = run(&["first", "second"], &three_failures);
+    let result = run_simulated_gate(&["first", "second"], &three_failures);
     assert_eq!((result.exit_code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
     let four_failures = [three_failures.as_slice(), &[("b::two", "1\n")]].concat();
-    let result = run(&["first", "second"], &four_failures);
+    let result = run_simulated_gate(&["first", "second"], &four_failures);
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "6 passed, 1 failed, 0 skipped"));
     assert!(result.has_line("FAILED: 4 tests are flaky"), "{}", result.text);
 }
@@ -200,35 +200,38 @@ fn a_fourth_flaky_test_makes_the_gate_red() {
 fn many_failures_of_a_lane_are_not_repeated() {
     let failures = [("a::one", "1\n"), ("a::two", "1\n"), ("a::three", "1\n"), ("a::four", "1\n")];
     let tests = [("tests.first", "a::one\na::two\na::three\na::four\n")];
-    let result = run(&["first"], &[failures.as_slice(), &tests].concat());
+    let result = run_simulated_gate(&["first"], &[failures.as_slice(), &tests].concat());
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "0 passed, 4 failed, 0 skipped"));
 }
 
 #[test]
 fn a_failure_with_much_output_is_named() {
-    let result = run(&["first"], &[("a::two", "1\n2\n3\n"), ("a::three", "1\n"), ("long", "")]);
+    let result = run_simulated_gate(
+        &["first"],
+        &[("a::two", "1\n2\n3\n"), ("a::three", "1\n"), ("long", "")],
+    );
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "2 passed, 1 failed, 0 skipped"));
-    assert!(result.after("== FLAKY (1)").contains("unit a::three"), "{}", result.text);
-    assert!(result.after("== FAILED (1)").contains("unit a::two"), "{}", result.text);
+    assert!(result.text_after("== FLAKY (1)").contains("unit a::three"), "{}", result.text);
+    assert!(result.text_after("== FAILED (1)").contains("unit a::two"), "{}", result.text);
 }
 
 #[test]
 fn a_test_that_was_ended_is_named_with_the_reason() {
-    let result = run(&["first"], &[("a::two", "1\n2\n3\n"), ("slow", "")]);
-    let end = result.after("== FAILED (1)");
+    let result = run_simulated_gate(&["first"], &[("a::two", "1\n2\n3\n"), ("slow", "")]);
+    let end = result.text_after("== FAILED (1)");
     assert!(end.contains("ended at its limit of .config/nextest.toml"), "{}", result.text);
 }
 
 #[test]
 fn a_report_without_the_failed_test_is_no_success() {
-    let result = run(&["first"], &[("a::two", "1\n"), ("lost", "")]);
+    let result = run_simulated_gate(&["first"], &[("a::two", "1\n"), ("lost", "")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "0 passed, 1 failed, 0 skipped"));
 }
 
 #[test]
 fn a_lane_that_hangs_is_ended_and_names_its_test() {
     let skips = "it boundary::one: only root can\n";
-    let result = run(&["first"], &[("hang.first", ""), ("skips.first", skips)]);
+    let result = run_simulated_gate(&["first"], &[("hang.first", ""), ("skips.first", skips)]);
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "0 passed, 1 failed, 1 skipped"));
     let expected = "lane first: ended at its limit of 6 s; it ran: unit waits::for_ever";
     assert!(result.has_line(expected), "{}", result.text);
@@ -238,20 +241,22 @@ fn a_lane_that_hangs_is_ended_and_names_its_test() {
 fn cargo_test_replaces_a_missing_nextest() {
     let failed = "test a::one ... ok\ntest a::two ... FAILED\ntest result: FAILED. 1 passed\n\
         error: test failed, to rerun pass `--test first`\n";
-    let result = run(&["first"], &[("libtest.first", failed), ("known", "a::two\n")]);
+    let result =
+        run_simulated_gate(&["first"], &[("libtest.first", failed), ("known", "a::two\n")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(0), "2 passed, 0 failed, 0 skipped"));
     assert!(result.text.contains("== FLAKY (1)"), "{}", result.text);
-    let result = run(&["first"], &[("libtest.first", failed), ("known", "")]);
+    let result = run_simulated_gate(&["first"], &[("libtest.first", failed), ("known", "")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
     let crashed = format!("{failed}error: test failed, to rerun pass `--test second`\n");
-    let result = run(&["first"], &[("libtest.first", &crashed), ("known", "a::two\n")]);
+    let result =
+        run_simulated_gate(&["first"], &[("libtest.first", &crashed), ("known", "a::two\n")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
 }
 
 #[test]
 fn skips_are_counted_with_their_reasons() {
     let skips = "it boundary::one: only root can\nit boundary::one: only root can\n";
-    let result = run(&["first", "elsewhere"], &[("skips.first", skips)]);
+    let result = run_simulated_gate(&["first", "elsewhere"], &[("skips.first", skips)]);
     assert_eq!((result.exit_code, result.last_line()), (Some(0), "2 passed, 0 failed, 2 skipped"));
     assert!(result.has_line("lane elsewhere: no such program"), "{}", result.text);
     assert!(result.has_line("it boundary::one: only root can"), "{}", result.text);
@@ -300,5 +305,5 @@ fn a_clone_does_not_use_crates_of_another_clone() -> io::Result<()> {
 
 #[test]
 fn an_unknown_lane_is_refused() {
-    assert_eq!(run(&["third"], &[]).exit_code, Some(2));
+    assert_eq!(run_simulated_gate(&["third"], &[]).exit_code, Some(2));
 }

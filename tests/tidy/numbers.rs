@@ -68,9 +68,7 @@ fn the_contributor_page_lists_lanes_and_budgets() {
     for row in budgets.iter().filter(|row| !page.contains(row.as_str())) {
         faults.add("CONTRIBUTING.md", 1, format!("has no row {row}"));
     }
-    let rows = page
-        .lines()
-        .filter(|budget_list| budget_list.starts_with("| `") && budget_list.contains(" min |"));
+    let rows = page.lines().filter(|line| line.starts_with("| `") && line.contains(" min |"));
     assert_eq!(rows.count(), budgets.len(), "CONTRIBUTING.md lists a lane that .ci/run lacks");
     faults.fail_if_any("copy the name and the budget from .ci/run");
 }

@@ -30,15 +30,15 @@ const FIELD_EXCEPTIONS: &[(&str, usize)] = &[
     ("EndpointConfig", 14),
     ("ExecutionFilter", 17),
     ("ExecutionRow", 20),
-    ("Launch", 16),
+    ("LaunchRequest", 16),
     // Query parameters, which serde reads into one flat structure only.
     ("ListQuery", 17),
     ("Occurrence", 14),
     // The API returns these members side by side.
     ("OccurrenceEntry", 14),
     ("ProgramSpec", 22),
-    ("Record", 26),
-    ("ResumeCommand", 15),
+    ("ExecutionRecord", 26),
+    ("AnswerCommand", 15),
     // The API returns these members side by side.
     ("ScheduleEntry", 13),
     // Refuses unknown members, which serde does for one flat structure only.
@@ -56,7 +56,7 @@ const FOLDER_ENTRY_EXCEPTIONS: &[(&str, usize)] = &[];
 fn a_type_name_has_one_meaning() {
     let mut places: BTreeMap<String, Vec<(String, usize)>> = BTreeMap::new();
     for file in product_files() {
-        for (name, line) in definitions(&file) {
+        for (name, line) in type_definitions(&file) {
             places.entry(name).or_default().push((file.path.clone(), line));
         }
     }
@@ -77,7 +77,7 @@ fn a_type_name_has_one_meaning() {
 fn a_structure_has_few_fields() {
     let mut counts = BTreeMap::new();
     for file in product_files() {
-        for (name, fields) in structures(&file) {
+        for (name, fields) in struct_field_counts(&file) {
             counts.insert(name, (fields, file.path.clone()));
         }
     }
@@ -92,7 +92,7 @@ fn a_structure_has_few_fields() {
 fn an_object_has_little_code() {
     let mut counts: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for file in product_files() {
-        for (name, lines) in inherent_blocks(&file) {
+        for (name, lines) in impl_line_counts(&file) {
             let count = counts.entry(name).or_insert((0, file.path.clone()));
             count.0 += lines;
         }
@@ -168,7 +168,7 @@ fn product_files() -> Vec<RepoFile> {
 }
 
 /// Returns the types that a file defines outside of functions and `impl` blocks, with their lines.
-fn definitions(file: &RepoFile) -> Vec<(String, usize)> {
+fn type_definitions(file: &RepoFile) -> Vec<(String, usize)> {
     let tokens = tokens(&file.text);
     let mut depth = 0_usize;
     let mut definitions = Vec::new();
@@ -191,7 +191,7 @@ fn is_type_name(token: &RustToken) -> bool {
 }
 
 /// Returns the structures with named fields in a file, with the number of fields.
-fn structures(file: &RepoFile) -> Vec<(String, usize)> {
+fn struct_field_counts(file: &RepoFile) -> Vec<(String, usize)> {
     let tokens = tokens(&file.text);
     let mut structures = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
@@ -226,7 +226,7 @@ fn count_fields<'t>(tokens: impl Iterator<Item = &'t RustToken>) -> usize {
 }
 
 /// Returns the inherent `impl` blocks of a file, with their lines.
-fn inherent_blocks(file: &RepoFile) -> Vec<(String, usize)> {
+fn impl_line_counts(file: &RepoFile) -> Vec<(String, usize)> {
     let mut blocks: Vec<(String, usize)> = Vec::new();
     let mut open_block: Option<(String, usize)> = None;
     for (number, line) in file.lines() {
@@ -264,8 +264,8 @@ fn types_fields_and_blocks_are_counted() {
     let text = "struct A<T: B> {\n    a: Vec<(u8, C)>,\n    pub b: fn(d: u8) -> u8,\n}\n\
                 struct D(u8);\nimpl<T: B> A<T> {\n    type E = u8;\n}\nimpl F for A {\n}\n";
     let file = RepoFile { path: "src/x.rs".to_owned(), text: text.to_owned() };
-    let names: Vec<_> = definitions(&file).into_iter().map(|(name, _)| name).collect();
+    let names: Vec<_> = type_definitions(&file).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["A", "D"]);
-    assert_eq!(structures(&file), [("A".to_owned(), 2), ("D".to_owned(), 0)]);
-    assert_eq!(inherent_blocks(&file), [("A".to_owned(), 3)]);
+    assert_eq!(struct_field_counts(&file), [("A".to_owned(), 2), ("D".to_owned(), 0)]);
+    assert_eq!(impl_line_counts(&file), [("A".to_owned(), 3)]);
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::requirements::{quoted, tests};
+use crate::requirements::{all_test_names, quoted};
 use crate::rust::tokens;
 use crate::tree::{Faults, RepoFile, files, rust_files};
 
@@ -18,13 +18,13 @@ const FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 struct RuntimePromise {
     line: usize,
     id: String,
-    words: String,
+    sentence: String,
     tests: Vec<String>,
 }
 
 #[test]
 fn every_promise_is_asserted_by_the_tests_that_it_names() {
-    let (known_tests, mut faults) = (tests(), Faults::default());
+    let (known_tests, mut faults) = (all_test_names(), Faults::default());
     let promises = promises(&mut faults);
     let comments = promise_comments(&rust_files(FOLDERS));
     let mut named_pairs = BTreeSet::new();
@@ -40,11 +40,11 @@ fn every_promise_is_asserted_by_the_tests_that_it_names() {
                     let message = format!("`{test}` has no comment `// {}: …`", promise.id);
                     faults.add(PAGE, promise.line, message);
                 }
-                Some(comment) if comment.words != promise.words => {
+                Some(comment) if comment.sentence != promise.sentence => {
                     faults.add(
                         &comment.path,
                         comment.line,
-                        format!("differs from {PAGE}: {}", promise.words),
+                        format!("differs from {PAGE}: {}", promise.sentence),
                     );
                 }
                 Some(comment) if !comment.is_asserted => {
@@ -84,21 +84,26 @@ fn parse_promise(line: usize, text: &str) -> Option<RuntimePromise> {
     let (id, rest) = text.strip_prefix("- **")?.split_once("** ")?;
     let (words, test_list) = rest.strip_suffix('.')?.rsplit_once(": ")?;
     let tests: Vec<_> = quoted(test_list).into_iter().map(str::to_owned).collect();
-    let (id, words) = (id.to_owned(), words.to_owned());
-    (id.starts_with("R-") && !tests.is_empty()).then_some(RuntimePromise { line, id, words, tests })
+    let (id, sentence) = (id.to_owned(), words.to_owned());
+    (id.starts_with("R-") && !tests.is_empty()).then_some(RuntimePromise {
+        line,
+        id,
+        sentence,
+        tests,
+    })
 }
 
 /// Comment of a test that repeats a promise.
 struct PromiseComment {
     path: String,
     line: usize,
-    words: String,
+    sentence: String,
     is_asserted: bool,
 }
 
 /// Returns the comments, by the id of the promise and the name of the test.
 fn promise_comments(files: &[RepoFile]) -> BTreeMap<(String, String), PromiseComment> {
-    let failing_functions = failing_functions(files);
+    let failing_functions = asserting_functions(files);
     let mut comments = BTreeMap::new();
     for file in files.iter().filter(|file| file.path != "tests/tidy/promises.rs") {
         let lines: Vec<_> = file.text.lines().map(str::trim).collect();
@@ -115,11 +120,11 @@ fn promise_comments(files: &[RepoFile]) -> BTreeMap<(String, String), PromiseCom
             let following_lines = lines.iter().skip(index + 1);
             let continuation_lines: Vec<_> =
                 following_lines.clone().map_while(|line| line.strip_prefix("// ")).collect();
-            let words = [&[first_line], continuation_lines.as_slice()].concat().join(" ");
+            let sentence = [&[first_line], continuation_lines.as_slice()].concat().join(" ");
             let is_asserted =
                 is_asserted(following_lines.skip(continuation_lines.len()), &failing_functions);
             let (path, line) = (file.path.clone(), index + 1);
-            let comment = PromiseComment { path, line, words, is_asserted };
+            let comment = PromiseComment { path, line, sentence, is_asserted };
             comments.insert((format!("R-{id}"), function.clone()), comment);
         }
     }
@@ -157,7 +162,7 @@ const WAIT_FUNCTIONS: [&str; 2] = ["poll_until", "within_deadline"];
 
 /// Returns the names of the functions in test files that can fail a test: they contain an assertion or a wait, or call
 /// such a function of the same file.
-fn failing_functions(files: &[RepoFile]) -> BTreeSet<String> {
+fn asserting_functions(files: &[RepoFile]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let is_test = |file: &&RepoFile| file.path.contains("tests") || file.path.contains("testing");
     for file in files.iter().filter(is_test) {
@@ -192,7 +197,7 @@ fn a_promise_comment_without_assertion_is_reported() {
     let file = RepoFile { path: "tests/a.rs".to_owned(), text: text.to_owned() };
     let comments = promise_comments(&[file]);
     let comment_of = |id: &str| &comments[&(id.to_owned(), "a".to_owned())];
-    assert_eq!(comment_of("R-1").words, "It holds always");
+    assert_eq!(comment_of("R-1").sentence, "It holds always");
     let are_asserted = [comment_of("R-1"), comment_of("R-2"), comment_of("R-3")]
         .map(|comment| comment.is_asserted);
     assert_eq!(are_asserted, [true, false, true]);

@@ -124,7 +124,7 @@ fn every_id_of_the_source_documents_has_a_row() {
 
 #[test]
 fn every_test_named_in_the_table_exists() {
-    let tests = tests();
+    let tests = all_test_names();
     let mut faults = Faults::default();
     let rows = rows();
     for row in rows.iter().filter(|row| !row.is_without_test()) {
@@ -230,7 +230,7 @@ fn rows_of(page: &RepoFile) -> Vec<RequirementRow> {
 }
 
 /// Returns the names of all tests.
-pub(crate) fn tests() -> BTreeSet<String> {
+pub(crate) fn all_test_names() -> BTreeSet<String> {
     let files = rust_files(TEST_FOLDERS);
     files.iter().flat_map(test_names).map(|(_, name)| name).collect()
 }

@@ -1,7 +1,7 @@
 //! Minimal lexer for Rust: code without comments and literals, its tokens and its paths, and the words of names.
 
 /// Returns the source with spaces in place of comments and literals. Every line keeps its number.
-pub(crate) fn code(source: &str) -> String {
+pub(crate) fn strip_comments_and_literals(source: &str) -> String {
     let source: Vec<char> = source.chars().collect();
     let mut code = String::new();
     let mut index = 0;
@@ -93,7 +93,7 @@ impl RustToken {
 /// Returns the tokens of a source, without comments and literals.
 pub(crate) fn tokens(source: &str) -> Vec<RustToken> {
     let mut tokens: Vec<RustToken> = Vec::new();
-    for (index, line) in code(source).lines().enumerate() {
+    for (index, line) in strip_comments_and_literals(source).lines().enumerate() {
         let mut can_extend = false; // The next character can extend the last token.
         for char in line.chars() {
             let is_word_char = char.is_alphanumeric() || char == '_';

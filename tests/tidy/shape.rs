@@ -1,6 +1,6 @@
 //! Form of Rust files: length, first line, lint attributes, sleeps in tests, and `unsafe`.
 
-use crate::rust::{code, tokens};
+use crate::rust::{strip_comments_and_literals, tokens};
 use crate::tree::{Faults, rust_files};
 
 /// Greatest number of lines of a file, without its tests.
@@ -85,7 +85,7 @@ fn a_test_that_sleeps_gives_the_reason() {
         if file.is_in(&["tests/fakes/"]) {
             continue;
         }
-        let code = code(&file.text);
+        let code = strip_comments_and_literals(&file.text);
         let mut previous_line = "";
         for ((number, line), code) in file.lines().zip(code.lines()) {
             let explained = previous_line.trim_start().starts_with("//") || line.contains("//");

@@ -91,7 +91,7 @@ fn defined_names(source: &str) -> Vec<(usize, String)> {
 }
 
 fn is_exception(file: &RepoFile, name: &str) -> bool {
-    EXCEPTIONS.iter().any(|(known, part)| *known == name && file.is_in(&[part]))
+    EXCEPTIONS.iter().any(|(known, path_prefix)| *known == name && file.is_in(&[path_prefix]))
 }
 
 #[test]
@@ -118,11 +118,11 @@ fn every_name_has_the_words_of_its_field() {
 fn every_file_name_has_the_words_of_its_field() {
     let mut faults = Faults::default();
     for file in files().iter().filter(|file| file.is_in(EVERYWHERE)) {
-        let stem = |part: &std::ffi::OsStr| {
+        let find_banned_word = |part: &std::ffi::OsStr| {
             let name = Path::new(part).file_stem()?.to_str()?.to_owned();
             banned_word(&name)
         };
-        for (word, replacements) in Path::new(&file.path).iter().filter_map(stem) {
+        for (word, replacements) in Path::new(&file.path).iter().filter_map(find_banned_word) {
             faults.add(&file.path, 1, format!("instead of `{word}`: {replacements}"));
         }
     }
@@ -132,11 +132,11 @@ fn every_file_name_has_the_words_of_its_field() {
 #[test]
 fn every_exception_is_in_use() {
     let files = rust_files(EVERYWHERE);
-    for (name, part) in EXCEPTIONS {
-        let mut inside = files.iter().filter(|file| file.is_in(&[part]));
+    for (name, path_prefix) in EXCEPTIONS {
+        let mut inside = files.iter().filter(|file| file.is_in(&[path_prefix]));
         let is_used =
             inside.any(|file| defined_names(&file.text).iter().any(|(_, found)| found == name));
-        assert!(is_used, "`{name}` does not occur in {part} any more: remove the exception");
+        assert!(is_used, "`{name}` does not occur in {path_prefix} any more: remove the exception");
         assert!(banned_word(name).is_some(), "`{name}` needs no exception");
     }
 }

@@ -26,18 +26,18 @@ use crate::decide::execution::ExecutionEvent;
 use crate::execution::StartingPoint;
 use crate::model::agent::quota::Deferral;
 use crate::model::code::Code;
-use crate::model::execution::State;
+use crate::model::execution::ExecutionState;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::Request;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{QueuedStatus, SlotStatistics};
-use crate::ports::ledger::Acceptance;
+use crate::ports::ledger::AcceptResult;
 use crate::services::credential_breakers::credential_name;
 
-pub(super) use self::duplicates::{RecordDecision, decide};
-pub(crate) use self::duplicates::{message_reused, no_open_question};
+pub(super) use self::duplicates::{AdmissionDecision, decide_after_recording};
+pub(crate) use self::duplicates::{message_reused, no_open_question_failure};
 
 /// Admission of an agent: its queue, the gate of its credential, and the statistics of both.
 pub(super) struct RequestAdmission {
@@ -72,7 +72,7 @@ impl RequestAdmission {
     pub(super) fn check(
         &self,
         request: &Request,
-        continued_record: Option<&Record>,
+        continued_record: Option<&ExecutionRecord>,
         lifecycle: &Lifecycle,
         args: &AgentArgs,
     ) -> Result<(), Failure> {
@@ -83,9 +83,9 @@ impl RequestAdmission {
             return Err(Failure::new(Code::AgentDisabled, message));
         }
         lifecycle.check(&spec.id)?;
-        args.check(request)?;
+        args.check_request(request)?;
         match continued_record {
-            Some(record) if self.queue.contains(record.id) => Err(no_open_question()),
+            Some(record) if self.queue.contains(record.id) => Err(no_open_question_failure()),
             // An answer and a hop are not refused under pressure, because their execution or run was accepted before.
             Some(_) => Ok(()),
             None if request.origin.trigger.hop().is_some() => Ok(()),
@@ -100,7 +100,7 @@ impl RequestAdmission {
         submission: &Submission,
         lifecycle: &Lifecycle,
         args: &AgentArgs,
-    ) -> Option<Acceptance> {
+    ) -> Option<AcceptResult> {
         let Submission { request, keys, continued_record, .. } = submission;
         if continued_record.is_some() || lifecycle.is_stopping() {
             return None;
@@ -124,7 +124,9 @@ impl RequestAdmission {
         let Submission { request, keys, continued_record, span, reply } = submission;
         let id = continued_record.as_ref().map_or_else(ExecutionId::fresh, |record| record.id);
         let starting_point = continued_record
-            .map_or_else(StartingPoint::fresh, |record| StartingPoint::waiting_for_input(&record));
+            .map_or_else(StartingPoint::for_new_execution, |record| {
+                StartingPoint::waiting_for_input(&record)
+            });
         let (since, deadline) = (args.services.clock.now(), args.queue_deadline(Duration::ZERO));
         let is_hop = request.origin.trigger.hop().is_some();
         let entry = QueuedRequest::new(Arc::new(request), starting_point, since, deadline);
@@ -136,17 +138,19 @@ impl RequestAdmission {
     /// Adds an execution of an earlier process again. The event that orders it follows.
     pub(super) fn insert_recovered(
         &mut self,
-        record: &Record,
+        record: &ExecutionRecord,
         request: Arc<Request>,
         args: &AgentArgs,
     ) -> AdmissionEvent {
         let (since, starting_point) = match record.state {
-            State::Waiting => (record.changed_at, StartingPoint::waiting_for_input(record)),
-            _ => (record.accepted_at, StartingPoint::fresh()),
+            ExecutionState::Waiting => {
+                (record.changed_at, StartingPoint::waiting_for_input(record))
+            }
+            _ => (record.accepted_at, StartingPoint::for_new_execution()),
         };
         let deadline = self.gate.queue_deadline(args, since);
         self.queue.insert(record.id, QueuedRequest::new(request, starting_point, since, deadline));
-        AdmissionEvent::Recovered(record.id)
+        AdmissionEvent::RecoveredWaiting(record.id)
     }
 
     /// Applies an event to the queue. The caller carries out the effects.
@@ -162,7 +166,7 @@ impl RequestAdmission {
         tasks: &mut AgentTasks,
     ) {
         match effect {
-            AdmissionEffect::Record(id) => self.record(id, args, tasks),
+            AdmissionEffect::Record(id) => self.start_recording(id, args, tasks),
             AdmissionEffect::Queue(id, position) => {
                 self.queue.notify(id, position, self.gate.wait_condition(args));
                 self.queue.answer(id, Ok(()));
@@ -172,11 +176,11 @@ impl RequestAdmission {
                 self.counters.record_rejection();
                 self.queue.reject(id, args.queue_full_failure());
             }
-            AdmissionEffect::Run(_) | AdmissionEffect::Join(..) => {} // The actor connects other parts.
+            AdmissionEffect::Run(_) | AdmissionEffect::ReturnOriginal(..) => {} // The actor connects other parts.
         }
     }
 
-    fn record(&self, id: ExecutionId, args: &AgentArgs, tasks: &AgentTasks) {
+    fn start_recording(&self, id: ExecutionId, args: &AgentArgs, tasks: &AgentTasks) {
         let Some(entry) = self.queue.get(id) else { return };
         let Some(keys) = entry.keys else { return };
         let recording = Recording {
@@ -187,7 +191,7 @@ impl RequestAdmission {
             request: Arc::clone(&entry.request),
             keys,
             starting_point: entry.starting_point.clone(),
-            received_at: entry.since,
+            received_at: entry.queued_since,
         };
         // A write that has started is completed even if this actor stops.
         tasks.spawn_detached(recording.run());
@@ -197,23 +201,23 @@ impl RequestAdmission {
     pub(super) fn handle_recorded(
         &mut self,
         id: ExecutionId,
-        decision: &RecordDecision,
+        decision: &AdmissionDecision,
         args: &AgentArgs,
     ) -> AdmissionEvent {
         if let Some(entry) = self.queue.get(id).filter(|_| decision.is_recorded()) {
             self.duplicates.record(id, entry, &args.spec);
         }
         match decision {
-            RecordDecision::Admit => AdmissionEvent::Recorded(id),
-            RecordDecision::TakeResult(source) => {
+            AdmissionDecision::Admit => AdmissionEvent::Recorded(id),
+            AdmissionDecision::TakeResult(source) => {
                 self.queue.set_result_source(id, *source);
                 AdmissionEvent::Recorded(id)
             }
-            RecordDecision::Follow(_) => AdmissionEvent::Coalesced(id),
-            RecordDecision::Join(original) => AdmissionEvent::Duplicate(id, *original),
-            RecordDecision::Reject(failure) => {
+            AdmissionDecision::Coalesce(_) => AdmissionEvent::CoalescingStarted(id),
+            AdmissionDecision::Join(original) => AdmissionEvent::Duplicate(id, *original),
+            AdmissionDecision::Reject(failure) => {
                 self.queue.reject(id, failure.clone());
-                AdmissionEvent::Left(id)
+                AdmissionEvent::LeftQueue(id)
             }
         }
     }
@@ -245,12 +249,12 @@ impl RequestAdmission {
         self.counters.record_start(&entry, queue_timeout, self.queue.used_slots());
         // Checked again at the start: the budget may have been used up while the request waited.
         let first_event = match (args.check_budget(), entry.starting_point.state) {
-            (Err(failure), _) => ExecutionEvent::Denied { failure },
-            (Ok(()), State::Waiting) => ExecutionEvent::Answered,
-            (Ok(()), State::Failed) => {
+            (Err(failure), _) => ExecutionEvent::StartRefused { failure },
+            (Ok(()), ExecutionState::Waiting) => ExecutionEvent::Answered,
+            (Ok(()), ExecutionState::Failed) => {
                 ExecutionEvent::RetryDue { attempt_id: entry.starting_point.attempt_id }
             }
-            (Ok(()), _) => ExecutionEvent::Begin,
+            (Ok(()), _) => ExecutionEvent::SlotAvailable,
         };
         Some(ExecutionStart { id, entry, definition: args.definition(), first_event })
     }
@@ -345,7 +349,7 @@ impl RequestAdmission {
 
 impl AgentArgs {
     /// Checks a request against the limits of the agent's definition.
-    fn check(&self, request: &Request) -> Result<(), Failure> {
+    fn check_request(&self, request: &Request) -> Result<(), Failure> {
         let (size, limit) = (request.input.size(), self.spec.limits.sizes.input);
         if let Some(failure) = self.spec.unavailable_failure() {
             return Err(failure);
@@ -356,7 +360,11 @@ impl AgentArgs {
             return Err(Failure::new(Code::InputTooLarge, message));
         }
         let redactor = self.services.redactor.current();
-        override_policy::check(&self.spec.override_policy, &request.overrides(), &redactor)?;
+        override_policy::check_overrides(
+            &self.spec.override_policy,
+            &request.overrides(),
+            &redactor,
+        )?;
         self.check_budget()
     }
 

@@ -1,7 +1,7 @@
 //! Daily budget of an agent: no execution starts once the budget is exhausted.
 
 use super::AgentArgs;
-use crate::decide::budget::{check_day_limits, status, today};
+use crate::decide::budget::{check_day_limits, day_budget_status, today};
 use crate::model::agent::budget::{BudgetStatus, Charge};
 use crate::model::failure::Failure;
 use crate::ports::ledger::LedgerError;
@@ -32,7 +32,7 @@ impl AgentArgs {
     pub(super) fn budget_status(&self) -> Option<BudgetStatus> {
         let (budget, spent) = (&self.spec.budget, self.spent());
         let is_shown = !budget.day.is_empty() || !spent.is_zero();
-        is_shown.then(|| status(budget, spent, self.services.clock.now()))
+        is_shown.then(|| day_budget_status(budget, spent, self.services.clock.now()))
     }
 
     fn spent(&self) -> Charge {

@@ -14,12 +14,12 @@ use crate::ports::ledger::Ledger;
 #[derive(Debug, Default)]
 pub(super) struct Coalescer {
     /// Waiting executions in the order of arrival, by the execution whose result they may take.
-    followers: BTreeMap<ExecutionId, Vec<ExecutionId>>,
+    coalesced: BTreeMap<ExecutionId, Vec<ExecutionId>>,
 }
 
 /// Decision about an execution whose equal request was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FollowDecision {
+enum CoalesceDecision {
     /// The execution waits for the end of the other one.
     Wait,
     /// The other execution has ended meanwhile: its outcome can be read now.
@@ -29,38 +29,43 @@ enum FollowDecision {
 impl Coalescer {
     /// Lets the execution `id` wait for the result of `source`, whose content is equal. `is_active` is true if
     /// `source` runs or waits.
-    pub(super) fn follow(
+    pub(super) fn coalesce(
         &mut self,
         id: ExecutionId,
         source: ExecutionId,
         is_active: bool,
         mut outcome_reader: OutcomeReader<'_>,
     ) {
-        if self.decide(id, source, is_active) == FollowDecision::ReadOutcome {
+        if self.register_if_active(id, source, is_active) == CoalesceDecision::ReadOutcome {
             outcome_reader.report(id, source);
         }
     }
 
     /// Releases the executions that wait for an execution which has ended or stopped for a question.
     pub(super) fn release(&mut self, source: ExecutionId, mut outcome_reader: OutcomeReader<'_>) {
-        for id in self.take_followers(source) {
+        for id in self.take_coalesced(source) {
             outcome_reader.report(id, source);
         }
     }
 
     /// Decides about the execution `id`, whose content equals that of `source`. `is_active` is true if `source` runs
     /// or waits.
-    fn decide(&mut self, id: ExecutionId, source: ExecutionId, is_active: bool) -> FollowDecision {
+    fn register_if_active(
+        &mut self,
+        id: ExecutionId,
+        source: ExecutionId,
+        is_active: bool,
+    ) -> CoalesceDecision {
         if !is_active {
-            return FollowDecision::ReadOutcome; // No later event would release the execution.
+            return CoalesceDecision::ReadOutcome; // No later event would release the execution.
         }
-        self.followers.entry(source).or_default().push(id);
-        FollowDecision::Wait
+        self.coalesced.entry(source).or_default().push(id);
+        CoalesceDecision::Wait
     }
 
     /// Removes and returns the executions that wait for an execution which has ended or stopped for a question.
-    fn take_followers(&mut self, source: ExecutionId) -> Vec<ExecutionId> {
-        self.followers.remove(&source).unwrap_or_default()
+    fn take_coalesced(&mut self, source: ExecutionId) -> Vec<ExecutionId> {
+        self.coalesced.remove(&source).unwrap_or_default()
     }
 }
 
@@ -82,7 +87,7 @@ impl OutcomeReader<'_> {
                 has_reusable_result(&ledger, source).await.then_some(source),
             )
         };
-        self.tasks.report(message);
+        self.tasks.spawn_reporting(message);
     }
 }
 
@@ -109,18 +114,18 @@ mod tests {
         let ids = [ExecutionId::fresh(), ExecutionId::fresh(), ExecutionId::fresh()];
         let mut coalescer = Coalescer::default();
         for id in ids {
-            assert_eq!(coalescer.decide(id, source, true), FollowDecision::Wait);
+            assert_eq!(coalescer.register_if_active(id, source, true), CoalesceDecision::Wait);
         }
-        assert_eq!(coalescer.take_followers(other), []);
-        assert_eq!(coalescer.take_followers(source), ids);
-        assert_eq!(coalescer.take_followers(source), []);
+        assert_eq!(coalescer.take_coalesced(other), []);
+        assert_eq!(coalescer.take_coalesced(source), ids);
+        assert_eq!(coalescer.take_coalesced(source), []);
     }
 
     #[test]
     fn a_follower_of_an_ended_execution_reads_its_outcome_at_once() {
         let (id, source) = (ExecutionId::fresh(), ExecutionId::fresh());
         let mut coalescer = Coalescer::default();
-        assert_eq!(coalescer.decide(id, source, false), FollowDecision::ReadOutcome);
-        assert_eq!(coalescer.take_followers(source), []);
+        assert_eq!(coalescer.register_if_active(id, source, false), CoalesceDecision::ReadOutcome);
+        assert_eq!(coalescer.take_coalesced(source), []);
     }
 }

@@ -80,7 +80,7 @@ impl CredentialGate {
             return Some(WaitCondition { reason: QueueReason::ProgramMissing, until: None });
         }
         self.block?; // A usable credential needs no clock, which each change of the queue would read.
-        self.condition(args.services.clock.now())
+        self.block_condition(args.services.clock.now())
     }
 
     /// Returns the extra queue time because of a limited account.
@@ -117,7 +117,7 @@ impl CredentialGate {
     }
 
     /// Returns the condition that the unusable credential imposes.
-    fn condition(&self, now: DateTime<Utc>) -> Option<WaitCondition> {
+    fn block_condition(&self, now: DateTime<Utc>) -> Option<WaitCondition> {
         let circuit = self.block?.circuit;
         let until = Some(circuit.until).filter(|until| *until > now);
         Some(WaitCondition { reason: circuit.cause.reason(), until })
@@ -189,13 +189,16 @@ mod tests {
     #[tokio::test]
     async fn a_past_end_of_the_block_is_not_shown() {
         let mut gate = gate();
-        assert_eq!(gate.condition(DateTime::UNIX_EPOCH), None);
+        assert_eq!(gate.block_condition(DateTime::UNIX_EPOCH), None);
         let open_circuit = circuit(AccountCause::RateLimited);
         gate.update(Some(open_circuit), Instant::now());
         let reason = QueueReason::RateLimited;
         let expected = WaitCondition { reason, until: Some(open_circuit.until) };
-        assert_eq!(gate.condition(DateTime::UNIX_EPOCH), Some(expected));
-        assert_eq!(gate.condition(open_circuit.until), Some(WaitCondition { reason, until: None }));
+        assert_eq!(gate.block_condition(DateTime::UNIX_EPOCH), Some(expected));
+        assert_eq!(
+            gate.block_condition(open_circuit.until),
+            Some(WaitCondition { reason, until: None })
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::AgentArgs;
 use crate::driver::Driver;
 use crate::model::agent::AgentSpec;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 
 /// Definition of an agent with its driver.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ impl AgentArgs {
     }
 
     /// Returns the remaining time of an open question.
-    pub(super) fn remaining_answer_time(&self, record: &Record) -> Duration {
-        self.spec.limits.deadlines.answer.saturating_sub(self.age(record.changed_at))
+    pub(super) fn remaining_answer_time(&self, record: &ExecutionRecord) -> Duration {
+        self.spec.limits.timeouts.answer.saturating_sub(self.age(record.changed_at))
     }
 }

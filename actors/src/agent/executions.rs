@@ -9,11 +9,10 @@ use super::AgentData;
 use super::lifecycle::RemainingWork;
 use super::running::{ExecutionControl, ExecutionStart};
 use crate::decide::admission::AdmissionEvent;
-use crate::decide::execution::{Deadline, ExecutionEvent};
-use crate::execution::recover::ContinuedWork;
-use crate::model::execution::State;
+use crate::decide::execution::{ExecutionDeadline, ExecutionEvent};
+use crate::model::execution::ExecutionState;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::LastOutcome;
 
@@ -33,22 +32,26 @@ impl AgentData {
         let Some(entry) = self.admission.queue_mut().remove(id) else { return };
         let definition = self.args.definition();
         self.start(ExecutionStart { id, entry, definition, first_event });
-        self.apply_event(AdmissionEvent::Left(id));
+        self.apply_event(AdmissionEvent::LeftQueue(id));
     }
 
     /// Cancels an execution in any state: running, queued, or with an open question.
-    pub(super) fn cancel(&mut self, record: &Record, reason: String) -> Option<Receiver<Progress>> {
+    pub(super) fn cancel(
+        &mut self,
+        record: &ExecutionRecord,
+        reason: String,
+    ) -> Option<Receiver<Progress>> {
         let id = record.id;
         if let Some(progress) = self.running.progress(id) {
             // The actor may stop before it reads the request, and then ignores it. The agent keeps the request until
             // the actor has stopped, and cancels the execution then if it has not ended.
-            self.orders.keep_cancellation(id, reason.clone());
-            if progress.state == State::Waiting || progress.deferred.is_some() {
+            self.pending_commands.keep_cancellation(id, reason.clone());
+            if progress.state == ExecutionState::Waiting || progress.deferral.is_some() {
                 return None;
             }
             self.control().cancel(id, reason);
         } else if self.admission.queue().contains(id) {
-            self.end_before_start(id, ExecutionEvent::Cancel { reason });
+            self.end_before_start(id, ExecutionEvent::CancelRequested { reason });
         } else {
             let is_draining = self.lifecycle.is_draining();
             self.control().cancel_without_actor(record, reason, is_draining);
@@ -57,12 +60,13 @@ impl AgentData {
     }
 
     /// Ends an execution whose question was not answered in time. A question of a later turn has its own deadline.
-    pub(super) fn handle_input_timeout(&mut self, record: &Record) {
+    pub(super) fn handle_answer_timeout(&mut self, record: &ExecutionRecord) {
         let (id, attempt_id) = (record.id, record.attempt_id);
         let is_active = self.running.contains(id) || self.admission.queue().contains(id);
         if record.awaits_answer() && !is_active {
-            let overdue = ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Answer };
-            self.start(ExecutionStart::for_open_question(record, self.args.definition(), overdue));
+            let deadline = ExecutionDeadline::Answer;
+            let event = ExecutionEvent::DeadlinePassed { attempt_id, deadline };
+            self.start(ExecutionStart::for_open_question(record, self.args.definition(), event));
         }
     }
 
@@ -76,12 +80,12 @@ impl AgentData {
     /// claimed the execution, and will not return.
     pub(super) fn handle_termination(&mut self, id: ExecutionId) {
         match self.running.progress(id) {
-            Some(progress) if progress.has_left_actor() => self.handle_stopped(id),
-            Some(Progress { deferred: Some(deferred), .. }) => self.handle_deferral(id, deferred),
-            Some(Progress { state: State::Waiting, .. }) => {
+            Some(progress) if progress.needs_no_actor() => self.handle_stopped(id),
+            Some(Progress { deferral: Some(deferred), .. }) => self.handle_deferral(id, deferred),
+            Some(Progress { state: ExecutionState::Waiting, .. }) => {
                 self.handle_stopped(id);
                 let ledger = Arc::clone(&self.args.services.ledger);
-                let answer_time = self.args.spec.limits.deadlines.answer;
+                let answer_time = self.args.spec.limits.timeouts.answer;
                 self.tasks.report_unanswered_after(ledger, id, answer_time);
             }
             Some(_) | None => self.control().handle_failure(id),
@@ -93,23 +97,15 @@ impl AgentData {
         let removed = self.running.remove(id);
         self.admission.forget_request(id);
         if let Some(outcome) = removed.and_then(|execution| execution.progress.borrow().outcome) {
-            self.orders.take_cancellation(id);
+            self.pending_commands.take_cancellation(id);
             self.last_outcome =
                 Some(LastOutcome { id, outcome, at: self.args.services.clock.now() });
         }
         self.apply_event(AdmissionEvent::Ended(id));
-        self.release_followers(id);
-        self.orders.cancel_late(id, &self.args, &mut self.tasks);
-        if let Some(answer) = self.orders.take_answer(id) {
-            self.submit(answer);
-        }
+        self.release_coalesced(id);
+        self.pending_commands.cancel_late(id, &self.args, &mut self.tasks);
+        self.pending_commands.take_answer(id).into_iter().for_each(|answer| self.submit(answer));
         self.check_remaining_work();
-    }
-
-    /// Starts an actor for the work of a crashed one, or of one in an earlier process. The execution keeps its slot and
-    /// its followers.
-    pub(super) fn handle_takeover(&mut self, work: ContinuedWork) {
-        self.control().continue_work(work);
     }
 
     /// Stops admitting and starting. The reply follows once nothing runs.
@@ -119,14 +115,15 @@ impl AgentData {
     }
 
     /// Stops admitting requests. Running and queued executions continue to their end.
-    pub(super) fn retire(&mut self, reply: RpcReplyPort<()>) {
+    pub(super) fn remove(&mut self, reply: RpcReplyPort<()>) {
         self.lifecycle.remove(reply);
         self.check_remaining_work();
     }
 
     /// Handles a change of the remaining work, for which a drain or a removal may wait.
     pub(super) fn check_remaining_work(&mut self) {
-        let remaining = RemainingWork::of(&self.running, self.admission.queue(), &self.orders);
+        let queue = self.admission.queue();
+        let remaining = RemainingWork::new(&self.running, queue, &self.pending_commands);
         self.lifecycle.handle_work_change(remaining, &self.args, &mut self.tasks);
     }
 }

@@ -6,12 +6,12 @@ use std::mem;
 use ractor::RpcReplyPort;
 use tokio::task::AbortHandle;
 
-use super::pending_orders::PendingOrders;
+use super::pending_commands::PendingCommands;
 use super::queue::RequestQueue;
 use super::running::RunningExecutions;
 use super::tasks::AgentTasks;
 use super::{AgentArgs, AgentMsg};
-use crate::execution::recover::settle_questions;
+use crate::execution::recovery::settle_questions;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
@@ -55,14 +55,14 @@ pub(super) enum RemainingWork {
 
 impl RemainingWork {
     /// Returns the work that is left in these parts of an agent.
-    pub(super) fn of(
+    pub(super) fn new(
         running: &RunningExecutions,
         queue: &RequestQueue,
-        orders: &PendingOrders,
+        pending_commands: &PendingCommands,
     ) -> Self {
         if !running.is_empty() || queue.has_waiting_submitter() {
             Self::Active
-        } else if !queue.is_empty() || orders.has_answers() {
+        } else if !queue.is_empty() || pending_commands.has_answers() {
             Self::Waiting
         } else {
             Self::Nothing
@@ -143,7 +143,7 @@ impl Lifecycle {
     ) {
         if let Some(removal) = self.removal_to_settle(remaining) {
             let (services, agent) = (args.services.clone(), args.spec.id.clone());
-            removal.settlement = Some(tasks.report(async move {
+            removal.settlement = Some(tasks.spawn_reporting(async move {
                 settle_questions(&services, &agent, &agent_removed(&agent)).await;
                 AgentMsg::QuestionsSettled
             }));

@@ -16,7 +16,7 @@ use super::SubmitReply;
 use crate::decide::admission::{AdmissionEffect, AdmissionEvent, AdmissionQueue, step};
 use crate::model::agent::Capacity;
 use crate::model::agent::quota::Deferral;
-use crate::model::execution::State;
+use crate::model::execution::ExecutionState;
 use crate::model::execution::progress::Progress;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
@@ -94,7 +94,7 @@ impl RequestQueue {
 
     /// Returns the execution that starts when one more may start.
     pub(super) fn next_to_start(&self) -> Option<ExecutionId> {
-        self.admission_queue.next_to_start()
+        self.admission_queue.next_startable()
     }
 
     /// Subscribes to the progress of a request.
@@ -133,7 +133,7 @@ impl RequestQueue {
     /// Lets a request take the result of the execution `source` when its turn comes.
     pub(super) fn set_result_source(&mut self, id: ExecutionId, source: ExecutionId) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.source = Some(source);
+            entry.result_source = Some(source);
         }
     }
 
@@ -141,9 +141,11 @@ impl RequestQueue {
     /// true if the request waited for it.
     pub(super) fn release(&mut self, id: ExecutionId, source: Option<ExecutionId>) -> bool {
         // A request that has started its own work meanwhile, and asked a question, waits for something else now.
-        let entry =
-            self.entries.get_mut(&id).filter(|entry| entry.starting_point.state != State::Waiting);
-        entry.map(|entry| entry.source = source).is_some()
+        let entry = self
+            .entries
+            .get_mut(&id)
+            .filter(|entry| entry.starting_point.state != ExecutionState::Waiting);
+        entry.map(|entry| entry.result_source = source).is_some()
     }
 
     /// Hands a probe of the credential to a request. Returns true if the request waits.
@@ -162,7 +164,7 @@ impl RequestQueue {
     ) -> bool {
         let entry = self.entries.get_mut(&id).filter(|entry| entry.deferral == Some(deferral));
         let wake = |entry: &mut QueuedRequest| {
-            (entry.deferral, entry.deadline, entry.since) = (None, deadline, now);
+            (entry.deferral, entry.deadline, entry.queued_since) = (None, deadline, now);
         };
         entry.map(wake).is_some()
     }

@@ -12,7 +12,7 @@ use super::queue::QueuedRequest;
 use super::{AgentArgs, AgentData, AgentDefinition, AgentMsg};
 use crate::decide::admission::AdmissionEvent;
 use crate::decide::execution::ExecutionEvent;
-use crate::decide::retry::quota::resume_delay;
+use crate::decide::retry::deferral::resume_delay;
 use crate::model::agent::quota::Deferral;
 use crate::model::id::ExecutionId;
 use crate::ports::clock::Clock;
@@ -31,7 +31,7 @@ impl AgentData {
             return self.running.settle_lost(id, &self.args, &mut self.tasks);
         };
         self.defer(id, entry, deferral);
-        self.orders.cancel_late(id, &self.args, &mut self.tasks);
+        self.pending_commands.cancel_late(id, &self.args, &mut self.tasks);
         self.check_remaining_work();
     }
 
@@ -40,7 +40,7 @@ impl AgentData {
         self.admission.queue_mut().insert(id, entry);
         self.apply_event(AdmissionEvent::Deferred(id));
         let clock = Arc::clone(&self.args.services.clock);
-        self.tasks.report(wait_for_deferral_end(clock, id, deferral));
+        self.tasks.spawn_reporting(wait_for_deferral_end(clock, id, deferral));
     }
 
     /// Queues a deferred execution again, before all later arrivals.
@@ -108,7 +108,7 @@ impl AgentArgs {
     fn expiry_event(&self) -> ExecutionEvent {
         match self.spec.unavailable_failure() {
             // The caller can act on the missing program, not on the length of the queue.
-            Some(failure) => ExecutionEvent::Denied { failure },
+            Some(failure) => ExecutionEvent::StartRefused { failure },
             None => ExecutionEvent::QueueExpired,
         }
     }

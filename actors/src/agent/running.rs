@@ -51,7 +51,7 @@ pub(super) struct RunningExecution {
     /// Tracing span of the request, the parent of the spans of its attempts.
     pub(super) request_span: tracing::Span,
     /// Execution whose result is taken, if any.
-    source: Option<ExecutionId>,
+    result_source: Option<ExecutionId>,
     /// Retries of the execution.
     retries: ExecutionRetries,
     /// Reason of a requested cancellation, which the actor may have stopped without reading.
@@ -126,11 +126,11 @@ impl RunningExecutions {
     /// Removes an execution that has ended or holds no slot any more.
     pub(super) fn remove(&mut self, id: ExecutionId) -> Option<RunningExecution> {
         self.replaced.remove(&id);
-        self.detach(id)
+        self.remove_entry(id)
     }
 
     /// Removes an execution whose actor is about to be replaced.
-    fn detach(&mut self, id: ExecutionId) -> Option<RunningExecution> {
+    fn remove_entry(&mut self, id: ExecutionId) -> Option<RunningExecution> {
         let execution = self.executions.remove(&id)?;
         self.by_actor.remove(&execution.actor.get_id());
         Some(execution)
@@ -160,7 +160,7 @@ mod tests {
     async fn an_execution_is_replaced_once_until_it_is_removed() {
         let (mut running, id) = (RunningExecutions::new(), ExecutionId::fresh());
         assert!(running.permit_replacement(id));
-        assert!(running.detach(id).is_none());
+        assert!(running.remove_entry(id).is_none());
         assert!(!running.permit_replacement(id), "the second actor crashed too");
         assert!(running.remove(id).is_none());
         assert!(running.permit_replacement(id));

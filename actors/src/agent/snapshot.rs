@@ -17,7 +17,7 @@ pub struct AgentView {
 
 impl AgentView {
     /// Returns the present snapshot of an agent.
-    pub(super) fn of(agent: &AgentData) -> Self {
+    pub(super) fn new(agent: &AgentData) -> Self {
         let mut status = agent.args.status(agent.lifecycle.is_stopping());
         status.starts.since = Some(agent.started_at);
         status.work.pool = agent.admission.statistics();
@@ -39,7 +39,7 @@ impl AgentArgs {
         } else {
             Health::Alive
         };
-        let mut status = AgentStatus::of(spec, health);
+        let mut status = AgentStatus::from_spec(spec, health);
         status.work.pooled_processes = self.driver.pooled_processes();
         status.budget = self.budget_status();
         status

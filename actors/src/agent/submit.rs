@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::admission::{RecordDecision, decide, message_reused};
+use super::admission::{AdmissionDecision, decide_after_recording, message_reused};
 use super::coalescer::OutcomeReader;
-use super::{AgentData, RecordResult, Submission, SubmitReply};
+use super::{AgentData, RecordingResult, Submission, SubmitReply};
 use crate::decide::admission::{AdmissionEffect, AdmissionEvent};
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::Request;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
-use crate::ports::ledger::{Acceptance, LedgerError};
+use crate::ports::ledger::{AcceptResult, LedgerError};
 
 impl AgentData {
     /// Admits a request or rejects it at once. An answer to a question waits while the actor of the question is still
@@ -18,7 +18,7 @@ impl AgentData {
     pub(super) fn submit(&mut self, submission: Submission) {
         let (request, continued) = (&submission.request, submission.continued_record.as_ref());
         if let Some(record) = continued.filter(|record| self.running.contains(record.id)) {
-            self.orders.keep_answer(record.id, submission);
+            self.pending_commands.keep_answer(record.id, submission);
             return;
         }
         if let Some(reply) = self.answer_to_duplicate(&submission) {
@@ -37,7 +37,7 @@ impl AgentData {
     /// Returns the answer to a request that repeats the one of an unfinished execution; `None` for any other request.
     fn answer_to_duplicate(&self, submission: &Submission) -> Option<Result<SubmitReply, Failure>> {
         let found = self.admission.find_duplicate(submission, &self.lifecycle, &self.args)?;
-        let Acceptance::Duplicate(original) = found else { return Some(Err(message_reused())) };
+        let AcceptResult::Duplicate(original) = found else { return Some(Err(message_reused())) };
         // An execution with an outcome can be deleted, which only the ledger knows.
         let progress =
             self.watch(original).filter(|progress| progress.borrow().outcome.is_none())?;
@@ -45,7 +45,7 @@ impl AgentData {
     }
 
     /// Queues an execution of an earlier process again.
-    pub(super) fn requeue_recovered(&mut self, record: &Record, request: Arc<Request>) {
+    pub(super) fn requeue_recovered(&mut self, record: &ExecutionRecord, request: Arc<Request>) {
         let recovered = self.admission.insert_recovered(record, request, &self.args);
         self.apply_event(recovered);
         self.admission.schedule_timeout(&self.args, &mut self.tasks);
@@ -61,7 +61,7 @@ impl AgentData {
                         self.start(start);
                     }
                 }
-                AdmissionEffect::Join(id, original) => {
+                AdmissionEffect::ReturnOriginal(id, original) => {
                     self.admission.join(id, original, self.watch(original));
                 }
                 effect => self.admission.perform(effect, &self.args, &mut self.tasks),
@@ -79,27 +79,29 @@ impl AgentData {
     pub(super) fn handle_recorded(
         &mut self,
         id: ExecutionId,
-        result: Result<RecordResult, LedgerError>,
+        result: Result<RecordingResult, LedgerError>,
     ) {
-        let decision = decide(&self.args.spec.id, result);
+        let decision = decide_after_recording(&self.args.spec.id, result);
         let event = self.admission.handle_recorded(id, &decision, &self.args);
         self.apply_event(event);
         self.check_remaining_work(); // A drain may have waited for the answer to this submitter.
         match decision {
-            RecordDecision::Follow(source) => {
+            AdmissionDecision::Coalesce(source) => {
                 // The other execution may have ended while this one was recorded: no later event would release it.
                 let is_active =
                     self.running.contains(source) || self.admission.queue().contains(source);
                 let reader = OutcomeReader { args: &self.args, tasks: &mut self.tasks };
-                self.coalescer.follow(id, source, is_active, reader);
+                self.coalescer.coalesce(id, source, is_active, reader);
             }
-            RecordDecision::Reject(_) => self.release_followers(id),
-            RecordDecision::Admit | RecordDecision::TakeResult(_) | RecordDecision::Join(_) => {}
+            AdmissionDecision::Reject(_) => self.release_coalesced(id),
+            AdmissionDecision::Admit
+            | AdmissionDecision::TakeResult(_)
+            | AdmissionDecision::Join(_) => {}
         }
     }
 
     /// Releases the requests that wait for an execution which has ended or stopped for a question.
-    pub(super) fn release_followers(&mut self, source: ExecutionId) {
+    pub(super) fn release_coalesced(&mut self, source: ExecutionId) {
         self.coalescer.release(source, OutcomeReader { args: &self.args, tasks: &mut self.tasks });
     }
 

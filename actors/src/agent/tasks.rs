@@ -42,7 +42,7 @@ impl AgentTasks {
     }
 
     /// Starts a task whose result is a message to the actor.
-    pub(super) fn report(
+    pub(super) fn spawn_reporting(
         &mut self,
         task: impl Future<Output = AgentMsg> + Send + 'static,
     ) -> AbortHandle {
@@ -52,7 +52,7 @@ impl AgentTasks {
 
     /// Sends a message to the actor after this time.
     pub(super) fn send_after(&mut self, delay: Duration, msg: AgentMsg) {
-        self.report(async move {
+        self.spawn_reporting(async move {
             tokio::time::sleep(delay).await;
             msg
         });
@@ -69,7 +69,7 @@ impl AgentTasks {
         self.spawn(async move {
             tokio::time::sleep(delay).await;
             match ledger.execution(id).await {
-                Ok(Some(record)) => _ = agent.cast(AgentMsg::InputTimedOut(Box::new(record))),
+                Ok(Some(record)) => _ = agent.cast(AgentMsg::AnswerTimedOut(Box::new(record))),
                 Ok(None) => {}
                 Err(error) => tracing::error!(execution = %id, %error, "read failed"),
             }

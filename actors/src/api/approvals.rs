@@ -5,11 +5,11 @@ use tokio::sync::watch;
 use crate::decide::output::redact_question;
 use crate::decide::permission::{answer, check_may_answer};
 use crate::gateway::GatewayMsg;
-use crate::gateway::reader::{Reader, unreadable};
+use crate::gateway::reader::{ExecutionReader, read_failure};
 use crate::model::access::principal::{Caller, Right};
 use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
 use crate::model::interaction::{
@@ -17,12 +17,12 @@ use crate::model::interaction::{
     InteractionId, InteractionState,
 };
 use crate::model::permission::{DecisionFilter, PermissionDecision};
-use crate::ports::interactions::CloseOutcome;
+use crate::ports::interaction_store::CloseOutcome;
 
 /// Handle that reads and answers the questions of agents. Clones are cheap.
 #[derive(Clone)]
-pub struct Approvals {
-    pub(crate) reader: Reader,
+pub struct InteractionHandle {
+    pub(crate) reader: ExecutionReader,
 }
 
 /// Answer of a caller.
@@ -46,7 +46,7 @@ pub struct AnswerReply {
     pub progress: Option<watch::Receiver<Progress>>,
 }
 
-impl Approvals {
+impl InteractionHandle {
     /// Returns an interaction, if the caller may see it.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Approvals {
         filter.agents.clone_from(&caller.scope.agents);
         let store = &self.reader.services.stores.interactions;
         let mut interactions =
-            store.interactions(filter).await.map_err(|error| unreadable(&error))?;
+            store.interactions(filter).await.map_err(|error| read_failure(&error))?;
         let in_scope = |team: &AgentId| {
             caller.scope.agents.as_ref().is_none_or(|agents| agents.contains(team))
         };
@@ -94,11 +94,14 @@ impl Approvals {
     ///
     /// # Errors
     /// Returns an error if the interactions could not be read.
-    pub async fn open_interactions(&self, record: &Record) -> Result<Vec<Interaction>, Failure> {
+    pub async fn open_interactions(
+        &self,
+        record: &ExecutionRecord,
+    ) -> Result<Vec<Interaction>, Failure> {
         let (execution, state) = (Some(record.id), Some(InteractionState::Open));
         let filter = InteractionFilter { execution, state, ..InteractionFilter::default() };
         let store = &self.reader.services.stores.interactions;
-        let mut open = store.interactions(filter).await.map_err(|error| unreadable(&error))?;
+        let mut open = store.interactions(filter).await.map_err(|error| read_failure(&error))?;
         open.reverse();
         for Interaction { owner, .. } in &mut open {
             owner.teams = owner.teams_from(|team| *team == record.agent);
@@ -123,7 +126,7 @@ impl Approvals {
             return Err(Failure::new(Code::Forbidden, message));
         }
         let store = &self.reader.services.stores.interactions;
-        store.decisions(filter).await.map_err(|error| unreadable(&error))
+        store.decisions(filter).await.map_err(|error| read_failure(&error))
     }
 
     /// Answers an interaction once. Returns after the ledger has recorded the answer; the agent receives it then. The
@@ -145,7 +148,7 @@ impl Approvals {
             let message = "the digest is not the one of the question";
             return Err(Failure::new(Code::InteractionChanged, message));
         }
-        let value = answer::check(&interaction.question, &caller_answer.value)
+        let value = answer::check_answer(&interaction.question, &caller_answer.value)
             .map_err(|fault| Failure::new(Code::AnswerInvalid, fault.to_string()))?;
         let by = AnswerSource::Principal {
             name: caller.name.clone(),
@@ -159,7 +162,7 @@ impl Approvals {
         let redacted_end = redact_question::redact_end(&end, &services.redactor.current());
         let close_result =
             services.stores.interactions.close(id, end.clone(), redacted_end.clone()).await;
-        match close_result.map_err(|error| unreadable(&error))? {
+        match close_result.map_err(|error| read_failure(&error))? {
             CloseOutcome::Closed(interaction) => {
                 let progress = self.forward(interaction.clone()).await;
                 let interaction =
@@ -182,7 +185,7 @@ impl Approvals {
     /// Sends a recorded answer to the actor of the execution. Without an actor the answer waits in the ledger.
     async fn forward(&self, interaction: Box<Interaction>) -> Option<watch::Receiver<Progress>> {
         self.reader
-            .link
+            .gateway_handle
             .call_or_none(|reply| GatewayMsg::Answered(interaction, reply))
             .await
             .flatten()

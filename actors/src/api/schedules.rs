@@ -7,9 +7,9 @@ use ractor::rpc::CallResult;
 use ractor::{ActorRef, RpcReplyPort};
 use tokio::sync::watch;
 
-use crate::decide::schedule::statistics::statistics;
-use crate::gateway::link::REPLY_TIMEOUT;
-use crate::gateway::reader::unreadable;
+use crate::decide::schedule::statistics::compute_statistics;
+use crate::gateway::handle::REPLY_TIMEOUT;
+use crate::gateway::reader::read_failure;
 use crate::model::access::principal::{Caller, Right};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -22,7 +22,7 @@ use crate::ports::schedule_store::ScheduleStore;
 use crate::scheduler::recovery::resolve_owners;
 use crate::scheduler::{ScheduleChange, SchedulerMsg};
 use crate::services::Services;
-use crate::services::input_sealer::redacted_schedule;
+use crate::services::input_sealer::redact_schedule;
 
 /// Number of days over which successes are counted.
 pub const STATISTICS_DAYS: i64 = 30;
@@ -61,7 +61,7 @@ impl ScheduleAdmin {
     /// Returns the view with redacted texts.
     fn redact_view(&self, mut view: ScheduleView) -> ScheduleView {
         let (spec, redacted) =
-            redacted_schedule(&self.services.redactor.current(), &view.schedule.spec);
+            redact_schedule(&self.services.redactor.current(), &view.schedule.spec);
         view.redacted = redacted || view.schedule.is_locked();
         view.schedule.spec = spec;
         view
@@ -137,7 +137,7 @@ impl ScheduleAdmin {
         paused: bool,
     ) -> Result<ScheduleView, Failure> {
         self.schedule(caller, id).await?;
-        let view = self.change(ScheduleChange::Pause(id.clone(), paused)).await?;
+        let view = self.change(ScheduleChange::SetPaused(id.clone(), paused)).await?;
         view.map(|view| self.redact_view(view)).ok_or_else(|| schedule_unknown(id))
     }
 
@@ -170,7 +170,7 @@ impl ScheduleAdmin {
         configured: Vec<ConfiguredSchedule>,
     ) -> Result<(), Failure> {
         let owned_schedules = resolve_owners(&*self.services.ledger, configured).await;
-        let owned_schedules = owned_schedules.map_err(|error| unreadable(&error))?;
+        let owned_schedules = owned_schedules.map_err(|error| read_failure(&error))?;
         self.change(ScheduleChange::Configure(owned_schedules)).await.map(drop)
     }
 
@@ -188,7 +188,7 @@ impl ScheduleAdmin {
         }
         query.agents = caller.scope.agents.clone();
         let occurrences = self.store()?.occurrences(query).await;
-        occurrences.map_err(|error| unreadable(&error))
+        occurrences.map_err(|error| read_failure(&error))
     }
 
     /// Returns the statistics of a schedule over the last thirty days.
@@ -203,7 +203,7 @@ impl ScheduleAdmin {
         self.schedule(caller, id).await?;
         let since: DateTime<Utc> = self.services.clock.now() - TimeDelta::days(STATISTICS_DAYS);
         let occurrences = self.store()?.occurrences_since(id, since).await;
-        Ok(statistics(&occurrences.map_err(|error| unreadable(&error))?))
+        Ok(compute_statistics(&occurrences.map_err(|error| read_failure(&error))?))
     }
 
     /// Restores the raw texts of a schedule if a caller sends the redacted texts back unchanged.

@@ -7,16 +7,16 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::agent::AgentMsg;
-use crate::api::{Api, Approvals, STATUS_TIMEOUT, ScheduleAdmin, TreeView, call};
+use crate::api::{Api, InteractionHandle, STATUS_TIMEOUT, ScheduleAdmin, TreeInspector, call};
 use crate::gateway::GatewayMsg;
-use crate::gateway::link::GatewayLink;
-use crate::gateway::reader::Reader;
-use crate::gateway::requests::Requests;
-use crate::gateway::requests_slot::RequestsSlot;
+use crate::gateway::handle::GatewayHandle;
+use crate::gateway::reader::ExecutionReader;
+use crate::gateway::request_handle_cell::RequestHandleCell;
+use crate::gateway::requests::RequestHandle;
 use crate::maintenance::monitor::ReadingSettings;
 use crate::maintenance::retention::RetentionSpec;
 use crate::model::observation::alert::AlertSpec;
-use crate::root::{AgentDefinition, AgentRegistry, RootActor, RootArgs, RootMsg, SchedulerInputs};
+use crate::root::{AgentDefinition, AgentRegistry, RootActor, RootArgs, RootMsg, SchedulerSetup};
 use crate::scheduler::{SchedulerConfig, SchedulerMsg};
 use crate::services::Services;
 
@@ -35,7 +35,7 @@ pub struct SupervisionTree {
 
 /// Plan of the tree's tasks besides serving its agents.
 #[derive(Default)]
-pub struct TreePlan {
+pub struct TreeOptions {
     /// Settings of the resource readings. Without them all work is admitted.
     pub readings: Option<ReadingSettings>,
     /// Limits above which alerts are raised.
@@ -45,7 +45,7 @@ pub struct TreePlan {
     /// Settings of the retention. Without them the whole history is kept.
     pub retention: Option<RetentionSpec>,
     /// Slot that is filled with the handle of the requests: drivers of teams send requests.
-    pub requests_slot: RequestsSlot,
+    pub request_handle_cell: RequestHandleCell,
 }
 
 impl SupervisionTree {
@@ -56,15 +56,16 @@ impl SupervisionTree {
     pub async fn start(
         services: Services,
         definitions: Vec<AgentDefinition>,
-        plan: TreePlan,
+        plan: TreeOptions,
     ) -> Result<Self, SpawnErr> {
         let (gateway_sender, gateway) = watch::channel(None);
         let (drain_sender, draining) = watch::channel(false);
         let (pressure_sender, pressure) = watch::channel(None);
-        let TreePlan { readings, alerts, scheduler_config, retention, requests_slot } = plan;
+        let TreeOptions { readings, alerts, scheduler_config, retention, request_handle_cell } =
+            plan;
         let (scheduler_sender, scheduler) = watch::channel(None);
         let schedule_store = scheduler_config.as_ref().map(|config| config.schedule_store.clone());
-        let scheduler_inputs = SchedulerInputs {
+        let scheduler_inputs = SchedulerSetup {
             scheduler_config,
             actor: scheduler_sender,
             draining: draining.clone(),
@@ -80,16 +81,17 @@ impl SupervisionTree {
             scheduling: scheduler_inputs,
         };
         let (root, root_handle) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
-        let link = GatewayLink { gateway, draining };
-        let reader = Reader { link: link.clone(), services: services.clone() };
+        let gateway_handle = GatewayHandle { gateway, draining };
+        let reader =
+            ExecutionReader { gateway_handle: gateway_handle.clone(), services: services.clone() };
         let api = Api {
-            requests: Requests { reader: reader.clone() },
-            approvals: Approvals { reader: reader.clone() },
+            requests: RequestHandle { reader: reader.clone() },
+            approvals: InteractionHandle { reader: reader.clone() },
             reader,
             schedules: ScheduleAdmin { scheduler, schedule_store, services: services.clone() },
-            tree: TreeView { root, link, pressure, services },
+            tree: TreeInspector { root, gateway_handle, pressure, services },
         };
-        requests_slot.fill(api.requests.clone());
+        request_handle_cell.fill(api.requests.clone());
         Ok(Self { api, draining: drain_sender, root_handle })
     }
 
@@ -101,21 +103,21 @@ impl SupervisionTree {
 
     /// Stops in the reverse order of the start: the gateway rejects requests, running executions may finish until the
     /// deadline and are then cancelled, and queued ones stay in the ledger.
-    pub async fn stop(self, deadline: Duration) {
-        self.stop_or_kill(deadline, std::future::pending(), || ()).await;
+    pub async fn stop(self, drain_timeout: Duration) {
+        self.stop_or_kill(drain_timeout, std::future::pending(), || ()).await;
     }
 
     /// Stops like [`stop`](Self::stop), but ends everything that runs as soon as `kill_signal` is ready: it is
     /// recorded as cancelled, and `kill` kills its processes without a grace period.
     pub async fn stop_or_kill(
         self,
-        deadline: Duration,
+        drain_timeout: Duration,
         kill_signal: impl Future<Output = ()>,
         kill: impl Fn(),
     ) {
         let agents = self.reject_requests().await;
         let drain = async {
-            if !wait_until_drained(&agents, deadline).await {
+            if !wait_until_drained(&agents, drain_timeout).await {
                 cancel_all(&agents, "the service is stopping");
                 wait_until_drained(&agents, Duration::from_secs(70)).await; // Longer than any grace.
             }
@@ -146,7 +148,7 @@ impl SupervisionTree {
     /// Makes the gateway and the root reject requests; returns the agents, which must still be notified.
     async fn reject_requests(&self) -> Vec<ActorRef<AgentMsg>> {
         self.draining.send_replace(true);
-        if let Some(gateway) = self.api.tree.link.gateway.borrow().clone() {
+        if let Some(gateway) = self.api.tree.gateway_handle.gateway.borrow().clone() {
             _ = gateway.cast(GatewayMsg::Drain);
         }
         if let Some(scheduler) = self.api.schedules.scheduler.borrow().clone() {
@@ -158,7 +160,7 @@ impl SupervisionTree {
     }
 
     async fn stop_actors(self, agents: &[ActorRef<AgentMsg>]) {
-        let gateway = self.api.tree.link.gateway.borrow().clone();
+        let gateway = self.api.tree.gateway_handle.gateway.borrow().clone();
         if let Some(gateway) = gateway {
             _ = gateway.stop_and_wait(None, Some(STATUS_TIMEOUT)).await; // Late answers change nothing.
         }
@@ -187,7 +189,7 @@ async fn kill_all(agents: &[ActorRef<AgentMsg>], kill: impl Fn()) {
             cancel_all(agents, "the service was told to stop at once");
             // An agent replies after it has sent the cancellation to its executions. Their processes must not end
             // before that: the ledger would record the end as a failure of the agent.
-            all_reply(agents, AgentMsg::Inspect, STATUS_TIMEOUT).await;
+            call_all(agents, AgentMsg::Inspect, STATUS_TIMEOUT).await;
             kill();
             if wait_until_drained(agents, KILL_INTERVAL).await {
                 return;
@@ -200,20 +202,20 @@ async fn kill_all(agents: &[ActorRef<AgentMsg>], kill: impl Fn()) {
 }
 
 /// Waits until nothing runs; false if the deadline passed before.
-async fn wait_until_drained(agents: &[ActorRef<AgentMsg>], deadline: Duration) -> bool {
-    all_reply(agents, AgentMsg::Drain, deadline).await
+async fn wait_until_drained(agents: &[ActorRef<AgentMsg>], drain_timeout: Duration) -> bool {
+    call_all(agents, AgentMsg::Drain, drain_timeout).await
 }
 
 /// Sends a message to all agents; false if one did not reply before the deadline.
-async fn all_reply<T: Send + 'static>(
+async fn call_all<T: Send + 'static>(
     agents: &[ActorRef<AgentMsg>],
     msg: fn(RpcReplyPort<T>) -> AgentMsg,
-    deadline: Duration,
+    reply_timeout: Duration,
 ) -> bool {
     let mut calls = JoinSet::new();
     for agent in agents {
         let agent = agent.clone();
-        calls.spawn(async move { call(&agent, msg, deadline).await.is_some() });
+        calls.spawn(async move { call(&agent, msg, reply_timeout).await.is_some() });
     }
     calls.join_all().await.into_iter().all(|answered| answered)
 }

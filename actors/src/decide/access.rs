@@ -3,4 +3,4 @@
 pub mod connections;
 pub mod lockout;
 pub mod override_policy;
-pub mod rate;
+pub mod rate_limit;

@@ -2,8 +2,8 @@
 //!
 //! An admitted request must be recorded first. Requests start in the order of arrival, however long their records take.
 
-pub mod dedup_key;
-pub mod workspace_fifo;
+pub mod keyed_hasher;
+pub mod workspace_waiters;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -55,17 +55,17 @@ pub enum AdmissionEvent {
     /// The record of the request is committed.
     Recorded(ExecutionId),
     /// The record is committed, and an equal request is in progress, whose result this request may take.
-    Coalesced(ExecutionId),
+    CoalescingStarted(ExecutionId),
     /// The equal request has ended.
     CoalescingEnded(ExecutionId),
     /// The request proved to be a duplicate of another one.
     Duplicate(ExecutionId, ExecutionId),
     /// The execution was recorded before a restart and still waits; it is queued regardless of the depth.
-    Recovered(ExecutionId),
+    RecoveredWaiting(ExecutionId),
     /// The execution was started before a restart and continues; it has its slot regardless of the capacity.
-    Resumed(ExecutionId),
+    RecoveredRunning(ExecutionId),
     /// The execution left the queue without running.
-    Left(ExecutionId),
+    LeftQueue(ExecutionId),
     /// The execution ended and released its slot.
     Ended(ExecutionId),
     /// No execution may start for now; running executions continue.
@@ -76,7 +76,7 @@ pub enum AdmissionEvent {
     AccountBlocked,
     /// The account is usable again.
     AccountUnblocked,
-    /// This execution, which is [next](AdmissionQueue::next_to_start), probes the account.
+    /// This execution, which is [next](AdmissionQueue::next_startable), probes the account.
     ProbeRequested(ExecutionId),
     /// The execution released its slot, and waits for its account.
     Deferred(ExecutionId),
@@ -101,7 +101,7 @@ pub enum AdmissionEffect {
     /// Queue the execution at this position; the first position is 1.
     Queue(ExecutionId, usize),
     /// Return the other execution to the caller instead.
-    Join(ExecutionId, ExecutionId),
+    ReturnOriginal(ExecutionId, ExecutionId),
     /// Reject the request, because the queue is full.
     Refuse(ExecutionId),
 }
@@ -120,7 +120,7 @@ impl AdmissionQueue {
 
     /// Returns the execution that starts when one more may start.
     #[must_use]
-    pub fn next_to_start(&self) -> Option<ExecutionId> {
+    pub fn next_startable(&self) -> Option<ExecutionId> {
         let index = self.startable_index()?;
         self.waiting
             .get(index)
@@ -250,7 +250,7 @@ impl AdmissionQueue {
 
     /// Starts the execution that probes the account.
     fn start_probe(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
-        if self.next_to_start() != Some(id) {
+        if self.next_startable() != Some(id) {
             return Vec::new();
         }
         self.remove(id);
@@ -274,10 +274,14 @@ pub fn step(
         }
         AdmissionEvent::Recorded(id) => mark_recorded(&mut queue, id, AdmissionStage::Ready),
         // The number of coalesced entries is limited to `max_waiting`: further ones do the work themselves.
-        AdmissionEvent::Coalesced(id) if queue.coalesced_count() >= queue.max_waiting as usize => {
+        AdmissionEvent::CoalescingStarted(id)
+            if queue.coalesced_count() >= queue.max_waiting as usize =>
+        {
             mark_recorded(&mut queue, id, AdmissionStage::Ready)
         }
-        AdmissionEvent::Coalesced(id) => mark_recorded(&mut queue, id, AdmissionStage::Coalesced),
+        AdmissionEvent::CoalescingStarted(id) => {
+            mark_recorded(&mut queue, id, AdmissionStage::Coalesced)
+        }
         AdmissionEvent::CoalescingEnded(id) => {
             let mut coalesced =
                 queue.waiting.iter_mut().filter(|entry| entry.stage == AdmissionStage::Coalesced);
@@ -286,21 +290,21 @@ pub fn step(
             }
             queue.start_ready_entries()
         }
-        AdmissionEvent::Recovered(id) => {
+        AdmissionEvent::RecoveredWaiting(id) => {
             queue.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Ready, is_hop: false });
             queue.start_ready_entries()
         }
-        AdmissionEvent::Resumed(id) => {
+        AdmissionEvent::RecoveredRunning(id) => {
             queue.running.insert(id);
             Vec::new()
         }
         AdmissionEvent::Duplicate(id, original) => {
             queue.remove(id);
-            let mut effects = vec![AdmissionEffect::Join(id, original)];
+            let mut effects = vec![AdmissionEffect::ReturnOriginal(id, original)];
             effects.extend(queue.start_ready_entries());
             effects
         }
-        AdmissionEvent::Left(id) => {
+        AdmissionEvent::LeftQueue(id) => {
             queue.remove(id);
             queue.start_ready_entries()
         }

@@ -1,7 +1,7 @@
 //! Budgets: counts used amounts and compares them with the limits.
 
 pub mod cumulative_usage;
-pub mod tokens;
+pub mod usage_parser;
 
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
@@ -28,9 +28,9 @@ pub const fn add_usage(counted: Charge, reported: Charge, is_cumulative: bool) -
 ///
 /// # Errors
 /// Returns the failure that ends the execution.
-pub fn check_run_limits(limits: &BudgetLimits, spent: Charge) -> Result<(), Failure> {
+pub fn check_execution_limits(limits: &BudgetLimits, spent: Charge) -> Result<(), Failure> {
     let excess_over = |(measure, limit): (&BudgetMeasure, &u64)| {
-        Some((*measure, *limit, measure.of(spent).checked_sub(*limit)?))
+        Some((*measure, *limit, measure.amount_in(spent).checked_sub(*limit)?))
     };
     match limits.iter().filter_map(excess_over).find(|(.., excess)| *excess > 0) {
         None => Ok(()),
@@ -41,7 +41,7 @@ pub fn check_run_limits(limits: &BudgetLimits, spent: Charge) -> Result<(), Fail
 /// Returns the failure of an execution that exceeds a limit.
 #[must_use]
 pub fn limit_exceeded_failure(measure: BudgetMeasure, limit: u64, excess: u64) -> Failure {
-    let (limit, excess) = (measure.display(limit), measure.display(excess));
+    let (limit, excess) = (measure.format_amount(limit), measure.format_amount(excess));
     let message = match measure {
         BudgetMeasure::WallTime => {
             format!("it has used its run time budget of {limit}")
@@ -61,9 +61,10 @@ pub fn check_day_limits(
     spent: Charge,
     now: DateTime<Utc>,
 ) -> Result<(), Failure> {
-    let is_spent = |(measure, limit): &(&BudgetMeasure, &u64)| measure.of(spent) >= **limit;
+    let is_spent = |(measure, limit): &(&BudgetMeasure, &u64)| measure.amount_in(spent) >= **limit;
     let Some((measure, limit)) = spec.day.iter().find(is_spent) else { return Ok(()) };
-    let (limit, used) = (measure.display(*limit), measure.display(measure.of(spent)));
+    let (limit, used) =
+        (measure.format_amount(*limit), measure.format_amount(measure.amount_in(spent)));
     let message = format!("agent `{agent}` has used {used} of its {limit} for today");
     Err(Failure::new(Code::BudgetExceeded, message)
         .until(next_day_start(today(spec.zone, now), spec.zone)))
@@ -73,7 +74,7 @@ pub fn check_day_limits(
 #[must_use]
 pub fn used_percent(limits: &BudgetLimits, spent: Charge) -> Option<u64> {
     let share = |(measure, limit): (&BudgetMeasure, &u64)| {
-        u64::try_from(u128::from(measure.of(spent)) * 100 / u128::from((*limit).max(1))).ok()
+        u64::try_from(u128::from(measure.amount_in(spent)) * 100 / u128::from((*limit).max(1))).ok()
     };
     limits.iter().filter_map(share).max()
 }
@@ -112,10 +113,10 @@ pub fn next_day_start(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
 
 /// Returns the status of a day's budget.
 #[must_use]
-pub fn status(spec: &BudgetSpec, spent: Charge, now: DateTime<Utc>) -> BudgetStatus {
+pub fn day_budget_status(spec: &BudgetSpec, spent: Charge, now: DateTime<Utc>) -> BudgetStatus {
     let day = today(spec.zone, now);
     let bound = |(measure, limit): (&BudgetMeasure, &u64)| {
-        let remaining = limit.saturating_sub(measure.of(spent));
+        let remaining = limit.saturating_sub(measure.amount_in(spent));
         BoundStatus { measure: *measure, limit: *limit, remaining }
     };
     let bounds = spec.day.iter().map(bound).collect();
@@ -153,17 +154,21 @@ mod tests {
     fn a_run_may_spend_exactly_its_budget() {
         for measure in BudgetMeasure::ALL {
             let limits = limits(*measure, 1000);
-            assert_eq!(check_run_limits(&limits, charge(*measure, 1000)), Ok(()), "{measure:?}");
-            let failure = check_run_limits(&limits, charge(*measure, 1001)).unwrap_err();
+            assert_eq!(
+                check_execution_limits(&limits, charge(*measure, 1000)),
+                Ok(()),
+                "{measure:?}"
+            );
+            let failure = check_execution_limits(&limits, charge(*measure, 1001)).unwrap_err();
             assert_eq!((failure.code, failure.until), (Code::BudgetExceeded, None), "{measure:?}");
         }
-        assert_eq!(check_run_limits(&BudgetLimits::new(), tokens(u64::MAX, 1)), Ok(()));
+        assert_eq!(check_execution_limits(&BudgetLimits::new(), tokens(u64::MAX, 1)), Ok(()));
     }
 
     #[test]
     fn a_budget_error_states_the_budget_and_the_excess() {
         let failure_of = |measure: BudgetMeasure, limit, spent| {
-            check_run_limits(&limits(measure, limit), charge(measure, spent)).unwrap_err()
+            check_execution_limits(&limits(measure, limit), charge(measure, spent)).unwrap_err()
         };
         let tokens = failure_of(BudgetMeasure::Tokens, 1000, 1200);
         assert_eq!(tokens.message, "its budget of 1000 tokens is exceeded by 200 tokens");

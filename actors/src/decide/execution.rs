@@ -10,9 +10,9 @@ mod waiting;
 use std::time::Duration;
 
 use crate::model::agent::quota::Deferral;
-use crate::model::agent::{AgentSpec, Deadlines};
+use crate::model::agent::{AgentSpec, PhaseTimeouts};
 use crate::model::execution::event::DeadlineKind;
-use crate::model::execution::{AttemptId, Interruption, Outcome, State};
+use crate::model::execution::{AttemptId, ExecutionState, Interruption, Outcome};
 use crate::model::failure::Failure;
 
 pub use self::settlement::transitions_to_end;
@@ -21,7 +21,7 @@ pub use self::settlement::transitions_to_end;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExecutionPolicy {
     /// Time limits of the phases.
-    pub deadlines: Deadlines,
+    pub deadlines: PhaseTimeouts,
     /// Interval of the resource usage readings.
     pub heartbeat: Option<Duration>,
     /// Longest wait before an attempt.
@@ -31,9 +31,9 @@ pub struct ExecutionPolicy {
 impl ExecutionPolicy {
     /// Returns the settings of an agent.
     #[must_use]
-    pub fn of(spec: &AgentSpec) -> Self {
+    pub fn from_spec(spec: &AgentSpec) -> Self {
         Self {
-            deadlines: spec.limits.deadlines,
+            deadlines: spec.limits.timeouts,
             heartbeat: spec.heartbeat(),
             queue_timeout: spec.limits.capacity.queue_timeout,
         }
@@ -61,7 +61,7 @@ pub enum ExecutionPhase {
         /// Attempt that starts after the claim.
         attempt_id: AttemptId,
         /// State before the claim.
-        from: State,
+        from: ExecutionState,
         /// End that was requested meanwhile.
         requested_end: Option<ExecutionEnd>,
     },
@@ -80,16 +80,16 @@ pub enum ExecutionPhase {
         /// Id of the attempt.
         attempt_id: AttemptId,
         /// State from which the execution ends.
-        from: State,
+        from: ExecutionState,
         /// End of the execution, whatever the work reports.
         ending: ExecutionEnd,
     },
     /// The attempt failed, and the agent's actor decides what follows.
-    Undecided {
+    AwaitingRetryDecision {
         /// Attempt that failed.
         attempt_id: AttemptId,
         /// State in which it failed.
-        from: State,
+        from: ExecutionState,
         /// Failure of the attempt.
         failure: Failure,
     },
@@ -148,7 +148,7 @@ pub enum NextAttempt {
 
 /// Kind of deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deadline {
+pub enum ExecutionDeadline {
     /// Deadline of the start.
     Start,
     /// Deadline of the run time.
@@ -166,13 +166,13 @@ pub enum Deadline {
 #[expect(missing_docs, reason = "each variant's sentence speaks of its fields")]
 pub enum ExecutionEvent {
     /// A slot is free for the execution.
-    Begin,
+    SlotAvailable,
     /// The ledger granted the slot.
     Claimed { attempt_id: AttemptId },
     /// An earlier process of the service started the attempt `run_time` ago, and the attempt continues.
     Resumed { attempt_id: AttemptId, run_time: Duration },
     /// A resource that the attempt needs is in use, and the attempt has waited for `waited`.
-    Busy { attempt_id: AttemptId, waited: Duration },
+    ResourceBusy { attempt_id: AttemptId, waited: Duration },
     /// The pause after a busy claim is over.
     ClaimDue { attempt_id: AttemptId },
     /// The claim failed, because the ledger is unavailable.
@@ -184,7 +184,7 @@ pub enum ExecutionEvent {
     /// The work has ended.
     Ended { attempt_id: AttemptId, result: Result<(), Failure> },
     /// The work has failed, and a retry would fail again during `retry_after`.
-    Failed { attempt_id: AttemptId, failure: Failure, retry_after: Duration },
+    FailedWithRetryAfter { attempt_id: AttemptId, failure: Failure, retry_after: Duration },
     /// The agent's actor has decided what follows the failed attempt.
     NextAttemptDecided { attempt_id: AttemptId, next_attempt: NextAttempt },
     /// The work exceeded a limit.
@@ -202,15 +202,15 @@ pub enum ExecutionEvent {
     /// A resource usage reading is due.
     HeartbeatDue { attempt_id: AttemptId },
     /// A deadline passed.
-    DeadlinePassed { attempt_id: AttemptId, deadline: Deadline },
+    DeadlinePassed { attempt_id: AttemptId, deadline: ExecutionDeadline },
     /// The pause or the deferral before the next attempt is over.
     RetryDue { attempt_id: AttemptId },
     /// The queue timeout expired.
     QueueExpired,
     /// The execution may not start.
-    Denied { failure: Failure },
+    StartRefused { failure: Failure },
     /// A caller or the service cancelled the execution.
-    Cancel { reason: String },
+    CancelRequested { reason: String },
     /// The ledger has recorded the outcome.
     Settled,
     /// The clean-up of the attempt is complete.
@@ -222,7 +222,7 @@ pub enum ExecutionEvent {
 #[expect(missing_docs, reason = "each variant's sentence speaks of its fields")]
 pub enum ExecutionEffect {
     /// Claim the slot from the ledger.
-    Claim { attempt_id: AttemptId, from: State },
+    Claim { attempt_id: AttemptId, from: ExecutionState },
     /// Send `ClaimDue` when a resource may be free, and at the latest after `within`.
     RetryClaim { attempt_id: AttemptId, within: Duration },
     /// Start the attempt with the driver.
@@ -238,11 +238,16 @@ pub enum ExecutionEffect {
     /// Read the resource usage, and record it.
     ReadUsage { attempt_id: AttemptId },
     /// Record that a deadline is near.
-    Warn { limit: DeadlineKind, left: Duration, message: String },
+    Warn { deadline_kind: DeadlineKind, remaining: Duration, message: String },
     /// Record a transition; the claim records its own.
-    RecordTransition { from: State, to: State, attempt_id: AttemptId, reason: String },
+    RecordTransition {
+        from: ExecutionState,
+        to: ExecutionState,
+        attempt_id: AttemptId,
+        reason: String,
+    },
     /// Record the transition from running to waiting, with its reason.
-    Interrupt { attempt_id: AttemptId, interruption: Interruption },
+    RecordInterruption { attempt_id: AttemptId, interruption: Interruption },
     /// Report the failure to the agent's actor, which replies with `NextAttemptDecided`.
     ReportFailure {
         attempt_id: AttemptId,
@@ -258,7 +263,7 @@ pub enum ExecutionEffect {
     Settle { attempt_id: AttemptId, ending: ExecutionEnd },
     /// Stop the actor: the execution waits without an actor, for input, for its next attempt, or for the next start of
     /// the service.
-    Suspend,
+    UnloadActor,
     /// Record the deferral, and stop the actor.
     Defer { deferral: Deferral },
     /// Stop the actor: no action is left.
@@ -281,15 +286,15 @@ pub fn step(
             pending::step_claiming(attempt_id, from, requested_end, event, policy)
         }
         Phase::Starting { attempt_id } => {
-            running::step_active(attempt_id, State::Starting, event, policy)
+            running::step_active(attempt_id, ExecutionState::Starting, event, policy)
         }
         Phase::Running { attempt_id } => {
-            running::step_active(attempt_id, State::Running, event, policy)
+            running::step_active(attempt_id, ExecutionState::Running, event, policy)
         }
         Phase::Stopping { attempt_id, from, ending } => {
             running::step_stopping(attempt_id, from, ending, event)
         }
-        Phase::Undecided { attempt_id, from, failure } => {
+        Phase::AwaitingRetryDecision { attempt_id, from, failure } => {
             running::step_undecided(attempt_id, from, failure, event)
         }
         Phase::Waiting { attempt_id } => waiting::step_waiting(attempt_id, event),

@@ -12,7 +12,7 @@ mod pattern;
 mod verdict;
 
 pub use self::answer_fault::{AnswerFault, MAX_ANSWER_BYTES};
-pub use self::verdict::verdict;
+pub use self::verdict::evaluate_policy;
 use crate::model::interaction::ApprovalTerms;
 use crate::model::permission::{OWNER_APPROVER, PermissionPolicy, PermissionVerdict};
 

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 
 use crate::model::agent::quota::Deferral;
 use crate::model::code::Code;
-use crate::model::execution::State;
-use crate::model::execution::record::Record;
+use crate::model::execution::ExecutionState;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::failure::Failure;
 
 /// Reason why the raw input of an execution is unavailable.
@@ -44,7 +44,7 @@ pub enum RecoveryDecision {
     /// The execution was not started and its input is available: it returns to its position in the queue.
     Requeue,
     /// The execution waits for input, which needs no process.
-    Keep,
+    KeepWaiting,
     /// The execution waits for the quota of its account, and its input is available: it continues to wait.
     Defer(Deferral),
     /// The process holder still holds the work of the execution: the execution continues.
@@ -59,8 +59,8 @@ pub enum RecoveryDecision {
 /// its work `is_held`, the execution continues. An execution that was not started needs its raw input, unless
 /// `input_loss` states why the input is unavailable.
 #[must_use]
-pub fn recovery_decision(
-    record: &Record,
+pub fn decide_recovery(
+    record: &ExecutionRecord,
     now: DateTime<Utc>,
     queue_timeout: Duration,
     is_held: bool,
@@ -68,29 +68,33 @@ pub fn recovery_decision(
 ) -> RecoveryDecision {
     if let Some(deferral) = record.deferral() {
         return input_loss.map_or(RecoveryDecision::Defer(deferral), |input_loss| {
-            RecoveryDecision::Fail(lost_deferral_failure(input_loss))
+            RecoveryDecision::Fail(deferred_input_lost_failure(input_loss))
         });
     }
     match record.state {
-        State::Starting | State::Running if is_held => RecoveryDecision::Resume,
-        State::Waiting if !record.requested_input.answered => RecoveryDecision::Keep,
-        State::Idle | State::Waiting if is_queue_timeout_over(record, now, queue_timeout) => {
+        ExecutionState::Starting | ExecutionState::Running if is_held => RecoveryDecision::Resume,
+        ExecutionState::Waiting if !record.requested_input.answered => {
+            RecoveryDecision::KeepWaiting
+        }
+        ExecutionState::Idle | ExecutionState::Waiting
+            if is_queue_timeout_over(record, now, queue_timeout) =>
+        {
             RecoveryDecision::Fail(Failure::new(
                 Code::QueueTimeout,
                 "it waited in the queue for longer than allowed",
             ))
         }
-        State::Idle | State::Waiting => input_loss
+        ExecutionState::Idle | ExecutionState::Waiting => input_loss
             .map_or(RecoveryDecision::Requeue, |input_loss| {
                 RecoveryDecision::Fail(lost_input_failure(input_loss))
             }),
-        State::Starting
-        | State::Running
-        | State::Completed
-        | State::Failed
-        | State::Timeout
-        | State::Cancelled
-        | State::Cleanup => RecoveryDecision::Fail(interruption_failure()),
+        ExecutionState::Starting
+        | ExecutionState::Running
+        | ExecutionState::Completed
+        | ExecutionState::Failed
+        | ExecutionState::Timeout
+        | ExecutionState::Cancelled
+        | ExecutionState::Cleanup => RecoveryDecision::Fail(interruption_failure()),
     }
 }
 
@@ -107,17 +111,21 @@ fn lost_input_failure(input_loss: InputLoss) -> Failure {
 }
 
 /// Returns the failure of a deferred execution whose input is unavailable.
-fn lost_deferral_failure(input_loss: InputLoss) -> Failure {
+fn deferred_input_lost_failure(input_loss: InputLoss) -> Failure {
     let message =
         format!("the service stopped while it waited for a quota, and {}", input_loss.reason());
     Failure::new(Code::NotReplayable, message)
 }
 
-fn is_queue_timeout_over(record: &Record, now: DateTime<Utc>, queue_timeout: Duration) -> bool {
+fn is_queue_timeout_over(
+    record: &ExecutionRecord,
+    now: DateTime<Utc>,
+    queue_timeout: Duration,
+) -> bool {
     (now - queued_since(record)).to_std().is_ok_and(|waited| waited > queue_timeout)
 }
 
 /// Returns the start time of the wait in the queue.
-fn queued_since(record: &Record) -> DateTime<Utc> {
+fn queued_since(record: &ExecutionRecord) -> DateTime<Utc> {
     if record.requested_input.answered { record.changed_at } else { record.accepted_at }
 }

@@ -13,9 +13,9 @@ const CLOCK_DOUBT_PERIOD: Duration = Duration::from_secs(24 * 3600);
 /// End times that lie further in the future than this come from before the clock was set back.
 const FUTURE_TOLERANCE: TimeDelta = TimeDelta::days(1);
 /// Maximum number of executions in one transaction.
-const MAX_BATCH: u32 = 50;
-/// Divisor of the number of ended executions that one pass removes by age, at least `MAX_BATCH`: a clock that is wrong
-/// from the start removes a history in hours, not at once.
+const MAX_BATCH_EXECUTIONS: u32 = 50;
+/// Divisor of the number of ended executions that one pass removes by age, at least `MAX_BATCH_EXECUTIONS`: a clock
+/// that is wrong from the start removes a history in hours, not at once.
 const AGE_REMOVAL_DIVISOR: u64 = 20;
 
 /// Confidence in the wall clock, kept from one pass to the next.
@@ -67,7 +67,7 @@ impl RetentionProgress {
     /// Starts a pass.
     #[must_use]
     pub fn new_pass(now: DateTime<Utc>, applies_age_limit: bool, stats: &StorageStats) -> Self {
-        let max_by_age = (stats.ended / AGE_REMOVAL_DIVISOR).max(MAX_BATCH.into());
+        let max_by_age = (stats.ended / AGE_REMOVAL_DIVISOR).max(MAX_BATCH_EXECUTIONS.into());
         Self {
             now,
             remaining_by_age: if applies_age_limit { max_by_age } else { 0 },
@@ -86,7 +86,9 @@ impl RetentionProgress {
         if let Some(max) =
             limits.max_age.filter(|_| self.remaining_by_age > 0 && is_open(&RemovalRange::Age))
         {
-            let limit = u32::try_from(self.remaining_by_age).unwrap_or(MAX_BATCH).min(MAX_BATCH);
+            let limit = u32::try_from(self.remaining_by_age)
+                .unwrap_or(MAX_BATCH_EXECUTIONS)
+                .min(MAX_BATCH_EXECUTIONS);
             let before = self.time_before(max.max(limits.min_age))?;
             return Some((
                 RemovalRange::Age,
@@ -127,8 +129,8 @@ impl RetentionProgress {
 fn excess_executions(limits: &RetentionLimits, stats: &StorageStats) -> Option<u32> {
     let excess = limits.max_executions.map_or(0, |max| stats.executions.saturating_sub(max));
     let is_large = limits.max_bytes.is_some_and(|max| stats.used() > max);
-    match u32::try_from(excess).unwrap_or(MAX_BATCH).min(MAX_BATCH) {
-        0 if is_large => Some(MAX_BATCH / 10), // Sizes differ, so the size is measured again soon.
+    match u32::try_from(excess).unwrap_or(MAX_BATCH_EXECUTIONS).min(MAX_BATCH_EXECUTIONS) {
+        0 if is_large => Some(MAX_BATCH_EXECUTIONS / 10), // Sizes differ, so the size is measured again soon.
         0 => None,
         excess => Some(excess),
     }

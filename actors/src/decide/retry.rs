@@ -1,7 +1,7 @@
 //! Retry policy: decides which failed attempt is retried, and when.
 
 pub mod breaker;
-pub mod quota;
+pub mod deferral;
 
 use std::time::Duration;
 
@@ -40,14 +40,14 @@ pub struct RetryPolicy {
 impl RetryPolicy {
     /// Returns the policy of an agent.
     #[must_use]
-    pub const fn of(spec: &AgentSpec) -> Self {
+    pub const fn from_spec(spec: &AgentSpec) -> Self {
         Self { retry: spec.retry, deferral: spec.quota.deferral, access: spec.access }
     }
 
     /// Returns the policy of an execution whose input is lost: it can neither run again nor continue after a deferral.
     #[must_use]
     pub const fn without_input(mut self) -> Self {
-        self.retry.max = 0;
+        self.retry.max_retries = 0;
         self.deferral.max_wait = Duration::ZERO;
         self
     }
@@ -87,7 +87,7 @@ impl RetryHistory {
     ) -> Deferral {
         self.deferrals += 1;
         self.own_retries = 0; // A deferral uses up no retries, neither those of the service nor those of the program.
-        self.overloads = quota::count_overloads(self.overloads, failure);
+        self.overloads = deferral::count_overloads(self.overloads, failure);
         let Self { deferrals: times, overloads, .. } = *self;
         Deferral { until, times, attempt, cause, overloads }
     }
@@ -112,7 +112,7 @@ pub struct FailedAttempt {
 /// quota defers the execution instead of a retry after the ordinary pauses, which would only multiply the retries of
 /// the agent.
 #[must_use]
-pub fn retry_decision(
+pub fn decide_retry(
     policy: &RetryPolicy,
     history: RetryHistory,
     attempt: FailedAttempt,
@@ -122,18 +122,19 @@ pub fn retry_decision(
     let RetryHistory { deferrals, own_retries, overloads } = history;
     let FailedAttempt { number, had_input, retry_after } = attempt;
     let is_safe = *access == Access::ReadOnly || !had_input || retry.after_start;
-    let decision = match quota::account_cause(failure.code) {
+    let decision = match deferral::account_cause(failure.code) {
         _ if !is_safe => None,
         Some(AccountCause::CredentialRefused) => None,
         Some(cause @ AccountCause::Overloaded) => {
-            let wait = quota::overload_wait(deferral, (deferrals, overloads), failure, retry_after);
+            let wait =
+                deferral::overload_wait(deferral, (deferrals, overloads), failure, retry_after);
             wait.map(|wait| RetryDecision::Defer(wait, cause))
         }
-        Some(cause) => quota::deferral_wait(cause, deferral, deferrals, retry_after)
+        Some(cause) => deferral::deferral_wait(cause, deferral, deferrals, retry_after)
             .map(|wait| RetryDecision::Defer(wait, cause)),
         None if failure.category() == Category::Transient => {
             let retry_number = number.saturating_sub(deferrals);
-            let has_retries_left = retry_number.saturating_add(own_retries) <= retry.max;
+            let has_retries_left = retry_number.saturating_add(own_retries) <= retry.max_retries;
             let pause = if has_retries_left { retry_pause(retry, retry_number) } else { None };
             let pause = pause.map(|pause| pause.max(retry_after.unwrap_or_default()));
             pause.filter(|pause| *pause <= MAX_BACKOFF).map(RetryDecision::Retry)
@@ -145,10 +146,10 @@ pub fn retry_decision(
 
 /// Returns the pause after a failed attempt; `None` if no other attempt follows.
 fn retry_pause(spec: &RetrySpec, attempt: u32) -> Option<Duration> {
-    (attempt <= spec.max).then(|| {
+    (attempt <= spec.max_retries).then(|| {
         let multiplier =
             spec.factor.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
-        let seconds = spec.base.as_secs_f64() * multiplier;
+        let seconds = spec.base_delay.as_secs_f64() * multiplier;
         Duration::try_from_secs_f64(seconds).unwrap_or(MAX_BACKOFF).min(MAX_BACKOFF)
     })
 }
@@ -173,14 +174,14 @@ mod tests {
     /// Decides about an attempt of a read-only agent with the default policy.
     fn decision(history: RetryHistory, attempt: FailedAttempt, code: Code) -> RetryDecision {
         let failure = Failure::new(code, "it failed");
-        retry_decision(&policy(Access::ReadOnly), history, attempt, &failure)
+        decide_retry(&policy(Access::ReadOnly), history, attempt, &failure)
     }
 
     fn pauses(access: Access, had_input: bool, code: Code) -> Vec<u64> {
         let failure = Failure::new(code, "it failed");
         let decisions = (1..10).map(|number| {
             let attempt = FailedAttempt { had_input, ..attempt(number) };
-            retry_decision(&policy(access), RetryHistory::default(), attempt, &failure)
+            decide_retry(&policy(access), RetryHistory::default(), attempt, &failure)
         });
         let pauses = decisions.map_while(|decision| match decision {
             RetryDecision::Retry(pause) => Some(pause.as_secs()),
@@ -243,21 +244,21 @@ mod tests {
     #[test]
     fn a_quota_is_waited_for_without_spending_a_retry() {
         let mut policy = policy(Access::ReadOnly);
-        policy.retry.max = 0;
+        policy.retry.max_retries = 0;
         let quota_failure = Failure::new(Code::QuotaExceeded, "used up");
         let decision_for = |retry_after| {
             let attempt = FailedAttempt { retry_after, ..attempt(1) };
-            retry_decision(&policy, RetryHistory::default(), attempt, &quota_failure)
+            decide_retry(&policy, RetryHistory::default(), attempt, &quota_failure)
         };
         let deferred = |wait| RetryDecision::Defer(wait, AccountCause::QuotaExhausted);
         assert_eq!(decision_for(Some(HOUR)), deferred(HOUR));
         assert_eq!(decision_for(None), deferred(900 * SECOND));
         assert_eq!(decision_for(Some(HOUR * 7)), RetryDecision::GiveUp);
         // After two deferrals the third attempt counts as the first.
-        policy.retry.max = 1;
+        policy.retry.max_retries = 1;
         let history = RetryHistory { deferrals: 2, ..RetryHistory::default() };
         let failure = Failure::new(Code::TransientFailure, "it failed");
-        let decision_for = |number| retry_decision(&policy, history, attempt(number), &failure);
+        let decision_for = |number| decide_retry(&policy, history, attempt(number), &failure);
         assert_eq!(decision_for(3), RetryDecision::Retry(SECOND));
         assert_eq!(decision_for(4), RetryDecision::GiveUp);
     }
@@ -268,7 +269,7 @@ mod tests {
         let quota_failure = Failure::new(Code::QuotaExceeded, "used up");
         let decision_for = |policy: &RetryPolicy, had_input| {
             let attempt = FailedAttempt { had_input, ..attempt(1) };
-            retry_decision(policy, RetryHistory::default(), attempt, &quota_failure)
+            decide_retry(policy, RetryHistory::default(), attempt, &quota_failure)
         };
         assert_eq!(decision_for(&policy, true), RetryDecision::GiveUp);
         assert!(matches!(decision_for(&policy, false), RetryDecision::Defer(..)));
@@ -282,7 +283,7 @@ mod tests {
         let policy = policy(Access::ReadOnly).without_input();
         for code in [Code::TransientFailure, Code::QuotaExceeded, Code::AgentOverloaded] {
             let failure = Failure::new(code, "it failed");
-            let decision = retry_decision(&policy, RetryHistory::default(), attempt(1), &failure);
+            let decision = decide_retry(&policy, RetryHistory::default(), attempt(1), &failure);
             assert_eq!(decision, RetryDecision::GiveUp, "{code}");
         }
     }
@@ -303,15 +304,15 @@ mod tests {
     }
 
     proptest! {
-        /// No configuration makes a pause overflow, and no failure is retried more than `max` times.
+        /// No configuration makes a pause overflow, and no failure is retried more than `max_retries` times.
         #[test]
-        fn retry_pauses_are_bounded(max in 0u32..20, base in 0u64..100_000, factor in 0.0f64..1e9, number in 1u32..100) {
-            let retry = RetrySpec { max, base: Duration::from_millis(base), factor, after_start: false };
+        fn retry_pauses_are_bounded(max_retries in 0u32..20, base in 0u64..100_000, factor in 0.0f64..1e9, number in 1u32..100) {
+            let retry = RetrySpec { max_retries, base_delay: Duration::from_millis(base), factor, after_start: false };
             let policy = RetryPolicy { retry, ..policy(Access::ReadOnly) };
             let failure = Failure::new(Code::NoResources, "it failed");
-            match retry_decision(&policy, RetryHistory::default(), attempt(number), &failure) {
-                RetryDecision::Retry(pause) => prop_assert!(pause <= MAX_BACKOFF && number <= max),
-                RetryDecision::GiveUp => prop_assert!(number > max),
+            match decide_retry(&policy, RetryHistory::default(), attempt(number), &failure) {
+                RetryDecision::Retry(pause) => prop_assert!(pause <= MAX_BACKOFF && number <= max_retries),
+                RetryDecision::GiveUp => prop_assert!(number > max_retries),
                 RetryDecision::Defer(..) => prop_assert!(false, "deferred"),
             }
         }

@@ -1,4 +1,4 @@
 //! Runs: the next action of an execution without a process, by the facts that it has recorded.
 
-pub mod steps;
+pub mod cognitive;
 pub mod team;

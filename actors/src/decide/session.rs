@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use crate::model::program::Exit;
+use crate::model::program::ProcessExit;
 use crate::model::session::{Session, SessionId, SessionSpec};
 
 /// Decision about the known session of a conversation.
@@ -33,7 +33,7 @@ pub fn decide_session(
 
 /// Returns true if a run failed because the program does not know the session.
 #[must_use]
-pub fn is_lost(session_spec: &SessionSpec, exit: Exit, texts: [&str; 2]) -> bool {
+pub fn is_lost(session_spec: &SessionSpec, exit: ProcessExit, texts: [&str; 2]) -> bool {
     let lost_rules = &session_spec.lost_rules;
     exit.code().is_some_and(|code| lost_rules.exit_codes.contains(&code))
         || lost_rules
@@ -77,7 +77,7 @@ mod tests {
         SessionSpec {
             start_args: Vec::new(),
             resume_args: Vec::new(),
-            gives_id: false,
+            generates_id: false,
             ttl: Some(Duration::from_secs(60)),
             regex: Some(Regex::new("session: ([a-z0-9]+)").unwrap()),
             json_pointer: Some("/s/id".to_owned()),
@@ -117,14 +117,14 @@ mod tests {
     #[test]
     fn a_lost_session_is_detected_by_exit_code_or_output() {
         let is_session_lost =
-            |code, out, err| is_lost(&session_spec(), Exit::Code(code), [out, err]);
+            |code, out, err| is_lost(&session_spec(), ProcessExit::Code(code), [out, err]);
         assert!(is_session_lost(42, "", ""));
         assert!(
             is_session_lost(1, "no such session", "")
                 && is_session_lost(1, "", "sorry, no such session")
         );
         assert!(!is_session_lost(1, "", "another error"));
-        assert!(!is_lost(&session_spec(), Exit::Signal(42), ["", ""]));
+        assert!(!is_lost(&session_spec(), ProcessExit::Signal(42), ["", ""]));
     }
 
     #[test]

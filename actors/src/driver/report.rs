@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 pub use self::attempt_context::{AttemptContext, OutputSettings};
 pub use self::budget_meter::BudgetMeter;
-pub use self::budget_usage::BudgetUsages;
+pub use self::budget_usage::BudgetUsageCache;
 pub use self::liveness::Liveness;
 pub use self::output_writer::{OutputWriter, split_into_chunks};
 pub use self::redacted_tail::RedactedTail;
@@ -138,7 +138,7 @@ pub struct Reporter {
     send: Box<dyn Fn(Report) + Send + Sync>,
     /// Usage that the agent has reported in the attempt.
     reported_usage: watch::Sender<Charge>,
-    has_ended: bool,
+    has_reported_end: bool,
     session: watch::Sender<Option<SessionId>>,
     /// Number of requests to its model that the program reported as failed.
     failed_requests: watch::Sender<u32>,
@@ -158,7 +158,7 @@ impl Reporter {
             context,
             send: Box::new(send),
             reported_usage,
-            has_ended: false,
+            has_reported_end: false,
             session,
             session_counters,
             failed_requests,
@@ -180,7 +180,7 @@ impl Reporter {
     /// Creates a buffer for the last `max_bytes` bytes of a text.
     #[must_use]
     pub fn redacted_tail(&self, max_bytes: usize) -> RedactedTail {
-        RedactedTail::of(Arc::clone(&self.context.redactor), max_bytes)
+        RedactedTail::new(Arc::clone(&self.context.redactor), max_bytes)
     }
 
     /// Reports that the work runs, and records its process.
@@ -241,7 +241,7 @@ impl Reporter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn restart_output(&self) -> Result<(), LedgerError> {
+    pub async fn delete_output(&self) -> Result<(), LedgerError> {
         self.context.ledger.delete_output(self.context.id, self.context.attempt_id).await
     }
 
@@ -279,13 +279,13 @@ impl Reporter {
     }
 
     /// Sets the counters of the program's session: later counters are compared with them.
-    pub fn set_counters(&self, counters: CounterValues) {
+    pub fn set_session_counters(&self, counters: CounterValues) {
         self.session_counters.send_replace(counters);
     }
 
     /// Returns the counters since the start of the program's session.
     #[must_use]
-    pub fn counters(&self) -> CounterValues {
+    pub fn session_counters(&self) -> CounterValues {
         self.session_counters.borrow().clone()
     }
 
@@ -320,31 +320,31 @@ impl Reporter {
 
     /// Stops reporting: another reporter continues for this work.
     pub fn detach(mut self) {
-        self.has_ended = true;
+        self.has_reported_end = true;
     }
 
     /// Reports the end of the work. Its output must be written by now, or be pending here.
     pub fn report_exit(mut self, result: Result<(), Failure>, exit_code: Option<i32>) {
-        self.has_ended = true;
-        self.report_end(result, exit_code);
+        self.has_reported_end = true;
+        self.send_end_report(result, exit_code);
     }
 
     /// Reports that the work has ended because it needs input of the caller.
-    pub fn end_with_interruption(mut self, interruption: Interruption, exit_code: Option<i32>) {
-        self.has_ended = true;
+    pub fn report_input_required(mut self, interruption: Interruption, exit_code: Option<i32>) {
+        self.has_reported_end = true;
         let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());
         (self.send)(Report::InputRequired { attempt_id, interruption, exit_code, batch });
     }
 
     /// Reports that the work has suspended itself, because the service stops. The driver must be able to
     /// [claim](crate::driver::Driver::claim) and resume it from what is recorded.
-    pub fn suspend(mut self) {
-        self.has_ended = true;
+    pub fn report_suspension(mut self) {
+        self.has_reported_end = true;
         let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());
         (self.send)(Report::Suspended { attempt_id, batch });
     }
 
-    fn report_end(&self, result: Result<(), Failure>, exit_code: Option<i32>) {
+    fn send_end_report(&self, result: Result<(), Failure>, exit_code: Option<i32>) {
         // The last failed request was not retried.
         let own_retries = self.failed_requests.borrow().saturating_sub(1);
         let result = result.map_err(|failure| Failure { own_retries, ..failure });
@@ -355,9 +355,9 @@ impl Reporter {
 
 impl Drop for Reporter {
     fn drop(&mut self) {
-        if !self.has_ended {
+        if !self.has_reported_end {
             let result = Err(Failure::new(Code::Internal, "the driver ended without a report"));
-            self.report_end(result, None);
+            self.send_end_report(result, None);
         }
     }
 }

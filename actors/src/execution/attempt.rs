@@ -13,7 +13,7 @@ use crate::decide::execution::ExecutionEvent;
 use crate::driver::report::{
     AttemptContext, BudgetMeter, Liveness, OutputSettings, ReplayFilter, Reporter, WriteBuffer,
 };
-use crate::driver::{Lease, Work};
+use crate::driver::{AttemptWork, Lease};
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::usage::UsageReading;
@@ -22,7 +22,7 @@ use crate::model::interaction::{AnswerValue, WireId};
 use crate::ports::ledger::WriteBatch;
 
 /// Attempt that starts, runs or is cleaned up.
-pub(super) struct PresentAttempt {
+pub(super) struct CurrentAttempt {
     /// Id of the latest claimed attempt.
     attempt_id: AttemptId,
     /// Attempt whose end is not reported yet.
@@ -50,7 +50,7 @@ pub(super) struct StartedAttempt {
     pub(super) started_at: DateTime<Utc>,
 }
 
-impl PresentAttempt {
+impl CurrentAttempt {
     /// Creates the part before the start of the work. An earlier attempt ended with `exit_code`, and an earlier process
     /// recorded the `recorded_events`.
     pub(super) fn new(
@@ -104,7 +104,7 @@ impl PresentAttempt {
         fence: Fence,
         workspace: Option<Workspace>,
     ) {
-        let reporter = self.begin(attempt_id, context, fence, Vec::new());
+        let reporter = self.start_reporter(attempt_id, context, fence, Vec::new());
         let work = work(attempt_id, context, workspace);
         self.lease = Some(context.driver.start(work, reporter));
     }
@@ -119,13 +119,13 @@ impl PresentAttempt {
     ) {
         // Only the first attempt after a restart is replayed; later ones report nothing that is recorded already.
         let recorded_events = mem::take(&mut self.recorded_events);
-        let reporter = self.begin(attempt_id, context, fence, recorded_events);
+        let reporter = self.start_reporter(attempt_id, context, fence, recorded_events);
         let work = work(attempt_id, context, workspace);
         self.lease = Some(context.driver.resume(work, reporter));
     }
 
     /// Resets the readings for an attempt. Returns its reporter.
-    fn begin(
+    fn start_reporter(
         &mut self,
         attempt_id: AttemptId,
         context: &ExecutionContext,
@@ -151,7 +151,7 @@ impl PresentAttempt {
             progress: context.progress.clone(),
             liveness: self.liveness.clone(),
             replay_filter: ReplayFilter::new(recorded_events),
-            budget_meter: BudgetMeter::of(&context.spec, &services.budget_usages),
+            budget_meter: BudgetMeter::new(&context.spec, &services.budget_usages),
             write_buffer: WriteBuffer::default(),
         };
         let actor = context.actor.clone();
@@ -162,11 +162,11 @@ impl PresentAttempt {
 
     /// Records the start of the process. Returns true if the report belongs to the present attempt.
     pub(super) fn record_start(&mut self, attempt_id: AttemptId, pid: Option<u32>) -> bool {
-        let is_present = attempt_id == self.attempt_id;
-        if is_present {
+        let is_current = attempt_id == self.attempt_id;
+        if is_current {
             self.pid = pid;
         }
-        is_present
+        is_current
     }
 
     /// Records the end of the process. Returns its last records that count: of an attempt that is not the present one,
@@ -222,11 +222,11 @@ impl PresentAttempt {
     /// Records a reading of the present attempt. Returns true if it belongs to it. A reading does not count as output:
     /// a silent program may use much processor time.
     pub(super) fn record_reading(&mut self, attempt_id: AttemptId, usage: UsageReading) -> bool {
-        let is_present = attempt_id == self.attempt_id;
-        if is_present {
+        let is_current = attempt_id == self.attempt_id;
+        if is_current {
             self.usage = Some(usage);
         }
-        is_present
+        is_current
     }
 
     /// Reports the duration of the attempt's silence after a delay.
@@ -272,9 +272,13 @@ impl PresentAttempt {
 }
 
 /// Returns the work of an attempt.
-fn work(attempt_id: AttemptId, context: &ExecutionContext, workspace: Option<Workspace>) -> Work {
+fn work(
+    attempt_id: AttemptId,
+    context: &ExecutionContext,
+    workspace: Option<Workspace>,
+) -> AttemptWork {
     let (spec, request) = (Arc::clone(&context.spec), Arc::clone(&context.request));
-    Work { execution: context.id, attempt_id, spec, request, workspace }
+    AttemptWork { execution: context.id, attempt_id, spec, request, workspace }
 }
 
 #[cfg(test)]
@@ -294,7 +298,7 @@ mod tests {
 
     #[test]
     fn late_reports_of_an_earlier_attempt_change_nothing() {
-        let mut attempt = PresentAttempt::new(AttemptId::FIRST, None, Vec::new());
+        let mut attempt = CurrentAttempt::new(AttemptId::FIRST, None, Vec::new());
         assert!(attempt.record_start(AttemptId::FIRST, Some(7)));
         attempt.apply_claim(SECOND_ATTEMPT);
         assert!(attempt.record_start(SECOND_ATTEMPT, Some(8)));
@@ -308,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_end_of_an_attempt_is_reported_once() {
-        let mut attempt = PresentAttempt::new(AttemptId::FIRST, None, Vec::new());
+        let mut attempt = CurrentAttempt::new(AttemptId::FIRST, None, Vec::new());
         assert_eq!(attempt.take_unreported(AttemptId::FIRST), None, "it has not started");
         attempt.unreported = Some(started(SECOND_ATTEMPT));
         assert_eq!(attempt.take_unreported(AttemptId::FIRST), None, "a later attempt runs");

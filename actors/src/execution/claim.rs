@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use super::ExecutionMsg;
 use super::tasks::ExecutionTasks;
-use crate::decide::admission::workspace_fifo::WorkspaceWaiters;
+use crate::decide::admission::workspace_waiters::WorkspaceWaiters;
 use crate::decide::execution::ExecutionEvent;
 use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::agent::workspace::Workspace;
@@ -68,7 +68,7 @@ struct HeldWorkspace {
 
 impl Drop for HeldWorkspace {
     fn drop(&mut self) {
-        self.workspace_queue.notify();
+        self.workspace_queue.notify_waiting();
     }
 }
 
@@ -82,7 +82,7 @@ struct WaitPlan {
 }
 
 impl WaitPlan {
-    fn of(reason: QueueReason, workspace: Option<Workspace>) -> Self {
+    fn new(reason: QueueReason, workspace: Option<Workspace>) -> Self {
         Self {
             // For any other reason this execution cannot start now, so that others may use the memory meanwhile.
             keeps_memory: reason == QueueReason::InsufficientMemory,
@@ -151,7 +151,7 @@ impl ResourceClaim {
     /// Handles a claim that failed because a resource is in use. Returns the position of the wait.
     pub(super) fn handle_blocked(&mut self, blocked: ClaimBlocked) -> Queued {
         let ClaimBlocked { reason, workspace, .. } = blocked;
-        let plan = WaitPlan::of(reason, workspace);
+        let plan = WaitPlan::new(reason, workspace);
         if !plan.keeps_memory {
             self.reservation = None;
         }

@@ -16,7 +16,7 @@ use crate::model::agent::budget::Charge;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::request::Request;
-use crate::model::execution::{AttemptId, Fence, State, StateChange};
+use crate::model::execution::{AttemptId, ExecutionState, Fence, StateChange};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::{ClaimCommand, Settlement, WriteBatch};
@@ -74,17 +74,22 @@ impl ExecutionContext {
         &self,
         fence: Fence,
         attempt_id: AttemptId,
-        from: State,
+        from: ExecutionState,
     ) -> ClaimRequest {
         let (at, reason) = (self.now(), "resources are free".to_owned());
         let command = ClaimCommand {
             id: self.id,
             agent: self.spec.id.clone(),
-            limit: self.spec.limits.capacity.max_running.map(Into::into),
+            max_running: self.spec.limits.capacity.max_running.map(Into::into),
             workspace: None, // The workspace is resolved at the last moment.
-            runs_in_order: self.driver.takes_turns(),
+            runs_in_order: self.driver.runs_turns_in_order(),
             fence,
-            state_change: StateChange::new((from, State::Starting), attempt_id, at, reason),
+            state_change: StateChange::new(
+                (from, ExecutionState::Starting),
+                attempt_id,
+                at,
+                reason,
+            ),
         };
         ClaimRequest {
             command,
@@ -119,7 +124,7 @@ impl ExecutionContext {
 
     /// Charges an amount to the day of the agent. Returns the event to record; `None` if the amount is 0.
     pub(super) fn charge_day(&self, now: DateTime<Utc>, charge: Charge) -> Option<EventKind> {
-        let meter = BudgetMeter::of(&self.spec, &self.services.budget_usages);
+        let meter = BudgetMeter::new(&self.spec, &self.services.budget_usages);
         let event = meter.charge_event(now, charge)?;
         meter.add_charge(Some(&event));
         self.services.report_budget_usage(&self.spec);

@@ -11,7 +11,7 @@ use crate::decide::retry::FailedAttempt;
 use crate::model::agent::queue::QueueReason;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::event::EventKind;
-use crate::model::execution::{AttemptId, State, StateChange};
+use crate::model::execution::{AttemptId, ExecutionState, StateChange};
 use crate::model::failure::Failure;
 
 impl ExecutionData {
@@ -29,15 +29,18 @@ impl ExecutionData {
                 self.attempt.check_silence(&mut self.tasks, attempt_id, after);
             }
             Effect::ReadUsage { attempt_id } => self.attempt.measure(&mut self.tasks, attempt_id),
-            Effect::Warn { limit, left, message } => {
+            Effect::Warn { deadline_kind, remaining, message } => {
                 let at = self.context.now();
-                self.persistence.add_event(at, self.context.log_deadline(at, limit, left, message));
+                self.persistence.add_event(
+                    at,
+                    self.context.deadline_warning(at, deadline_kind, remaining, message),
+                );
             }
             Effect::RecordTransition { from, to, attempt_id, reason } => {
                 let at = self.context.now();
                 self.record_transition(StateChange::new((from, to), attempt_id, at, reason));
             }
-            Effect::Interrupt { attempt_id, interruption } => {
+            Effect::RecordInterruption { attempt_id, interruption } => {
                 let at = self.context.now();
                 self.record_transition(StateChange::interrupted(attempt_id, at, interruption));
             }
@@ -52,7 +55,7 @@ impl ExecutionData {
             }
             Effect::Clean { attempt_id } => self.attempt.clean(&mut self.tasks, attempt_id),
             Effect::Settle { attempt_id, ending } => self.settle(attempt_id, ending),
-            Effect::Suspend => self.stop.plan_stop(),
+            Effect::UnloadActor => self.stop.plan_stop(),
             Effect::Defer { deferral } => self.defer(deferral),
             Effect::Finish => self.finish(),
             Effect::Ignore { event } => {
@@ -61,7 +64,7 @@ impl ExecutionData {
         }
     }
 
-    fn begin_claim(&mut self, attempt_id: AttemptId, from: State) {
+    fn begin_claim(&mut self, attempt_id: AttemptId, from: ExecutionState) {
         if !self.claim.begin() {
             let reason = QueueReason::InsufficientMemory;
             return self.handle_blocked(ClaimBlocked { attempt_id, reason, workspace: None });
@@ -97,7 +100,7 @@ impl ExecutionData {
         self.publish(to);
     }
 
-    pub(super) fn publish(&mut self, state: State) {
+    pub(super) fn publish(&mut self, state: ExecutionState) {
         let channel = self.context.driver.partial_answer_channel();
         self.published.publish(state, self.context.now(), self.attempt.attempt_id(), channel);
         tracing::debug!(execution = %self.context.id, %state, "moved");
@@ -106,7 +109,7 @@ impl ExecutionData {
     /// Reports a failed attempt to the agent's actor, which decides what follows.
     fn report_failure(&mut self, attempt_id: AttemptId, attempt: FailedAttempt, failure: Failure) {
         let (first_granted_at, fence) = (self.claim.first_granted_at(), self.persistence.fence());
-        let totals = self.usage_account().totals(first_granted_at);
+        let totals = self.usage_recorder().totals(first_granted_at);
         let report = AttemptFailure { attempt_id, fence, attempt, failure, totals };
         (self.context.on_attempt_failed)(report);
     }
@@ -126,8 +129,9 @@ impl ExecutionData {
         self.context.log_end(&ending, self.claim.elapsed());
         let at = self.context.now();
         self.report_execution_end(&ending, at);
-        let (claim, exit_code) = ((attempt_id, self.persistence.fence()), self.attempt.exit_code());
-        self.persistence.settle(self.context.settlement(claim, ending, exit_code, at));
+        let (attempt_and_fence, exit_code) =
+            ((attempt_id, self.persistence.fence()), self.attempt.exit_code());
+        self.persistence.settle(self.context.settlement(attempt_and_fence, ending, exit_code, at));
     }
 
     /// Reports the outcome of the execution, without waiting for the driver's report about the attempt.
@@ -135,7 +139,7 @@ impl ExecutionData {
         // After a stop the report of the driver may come late or never, so the end of the attempt is reported here.
         let code = ending.failure.as_ref().map(|failure| failure.code);
         if let Some(attempt) = self.attempt.unreported() {
-            self.usage_account().report_end(attempt.attempt_id, code);
+            self.usage_recorder().report_end(attempt.attempt_id, code);
         }
         let (attempt_id, tokens) = (self.attempt.attempt_id(), self.usage.tokens());
         self.context.report_execution_end(ending, attempt_id, tokens, at);

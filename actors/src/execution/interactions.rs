@@ -5,7 +5,7 @@ mod open_interactions;
 
 use chrono::TimeDelta;
 
-use super::attempt::PresentAttempt;
+use super::attempt::CurrentAttempt;
 use super::claim::ResourceClaim;
 use super::context::ExecutionContext;
 use super::persistence::Persistence;
@@ -22,9 +22,9 @@ use crate::model::interaction::{
     AnswerSource, AnswerValue, Interaction, InteractionAnswer, InteractionEnd, InteractionId,
     InteractionOwner, InteractionRequestKey, InteractionState, Question, WireId,
 };
-use crate::model::permission::{OnTimeout, PermissionDecision, PermissionVerdict};
-use crate::ports::interactions::reports::end_by_process_exit;
-use crate::ports::interactions::{CloseOutcome, OpenOutcome};
+use crate::model::permission::{PermissionDecision, PermissionVerdict, TimeoutAction};
+use crate::ports::interaction_store::reports::end_by_process_exit;
+use crate::ports::interaction_store::{CloseOutcome, OpenOutcome};
 
 use self::deadlines::AttemptDeadlines;
 pub(super) use self::open_interactions::OpenInteractions;
@@ -51,7 +51,7 @@ pub(super) struct AttemptInteractions<'e> {
     pub(super) is_at_work: bool,
     pub(super) context: &'e ExecutionContext,
     pub(super) claim: &'e ResourceClaim,
-    pub(super) attempt: &'e mut PresentAttempt,
+    pub(super) attempt: &'e mut CurrentAttempt,
     pub(super) persistence: &'e mut Persistence,
     pub(super) published: &'e PublishedState,
     pub(super) tasks: &'e mut ExecutionTasks,
@@ -66,7 +66,7 @@ impl AttemptInteractions<'_> {
             }
             QuestionReport::Withdrawn { wire_id } => self.handle_withdrawal(attempt_id, &wire_id),
             QuestionReport::AnswerDelivered { wire_id } => {
-                self.record_delivery(attempt_id, &wire_id);
+                self.handle_delivery(attempt_id, &wire_id);
             }
             QuestionReport::OfMembers { count } => self.handle_member_questions(attempt_id, count),
         }
@@ -131,7 +131,7 @@ impl AttemptInteractions<'_> {
         let workspace = self.claim.workspace();
         let workspace_root = workspace.as_ref().and_then(|workspace| workspace.path().to_str());
         let policy = self.context.spec.permissions();
-        let (verdict, rule) = permission::verdict(policy, subject, workspace_root);
+        let (verdict, rule) = permission::evaluate_policy(policy, subject, workspace_root);
         (verdict != PermissionVerdict::Ask).then_some((verdict, rule))
     }
 
@@ -190,7 +190,7 @@ impl AttemptInteractions<'_> {
     }
 
     /// Handles the delivery of an answer.
-    fn record_delivery(&mut self, attempt_id: AttemptId, wire_id: &WireId) {
+    fn handle_delivery(&mut self, attempt_id: AttemptId, wire_id: &WireId) {
         if attempt_id != self.attempt.attempt_id() {
             return;
         }
@@ -241,10 +241,10 @@ impl AttemptInteractions<'_> {
     }
 
     fn handle_opened(&mut self, interaction: &Interaction) {
-        let left = (interaction.due_at - self.context.now()).to_std().unwrap_or_default();
+        let remaining = (interaction.due_at - self.context.now()).to_std().unwrap_or_default();
         let id = interaction.id;
         self.tasks.spawn(async move {
-            tokio::time::sleep(left).await;
+            tokio::time::sleep(remaining).await;
             Some(ExecutionMsg::Interaction(InteractionMsg::Due(id)))
         });
         self.published.publish_interactions(self.open_interactions.count());
@@ -310,9 +310,9 @@ impl AttemptInteractions<'_> {
             InteractionState::Open | InteractionState::Withdrawn => return None,
             InteractionState::Answered => closed.answer.value.clone(),
             InteractionState::Expired => {
-                if self.context.spec.permissions().on_timeout == OnTimeout::Cancel {
+                if self.context.spec.permissions().on_timeout == TimeoutAction::Cancel {
                     let reason = TIMEOUT_REASON.to_owned();
-                    return self.is_at_work.then_some(ExecutionEvent::Cancel { reason });
+                    return self.is_at_work.then_some(ExecutionEvent::CancelRequested { reason });
                 }
                 is_permission.then(|| AnswerValue::Deny { reason: Some(TIMEOUT_REASON.to_owned()) })
             }

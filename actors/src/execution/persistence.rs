@@ -61,12 +61,12 @@ impl Persistence {
     pub(super) fn flush(&mut self) {
         if !self.pending.is_empty() {
             let batch = mem::take(&mut self.pending);
-            self.send(WriteOp::of(self.fence, batch));
+            self.send(WriteOp::for_batch(self.fence, batch));
         }
     }
 
     /// Records an event at once, before the pending records.
-    pub(super) fn record_first(&self, at: DateTime<Utc>, event: EventKind) {
+    pub(super) fn record_before_pending(&self, at: DateTime<Utc>, event: EventKind) {
         let batch = WriteBatch { chunks: Vec::new(), events: vec![(at, event)] };
         self.send(WriteOp::Record(self.fence, batch));
     }
@@ -84,17 +84,17 @@ impl Persistence {
 
     /// Records the delivery of an answer.
     pub(super) fn record_delivery(&self, id: InteractionId, at: DateTime<Utc>) {
-        self.send(WriteOp::Interaction(InteractionOp::Delivered(id, at)));
+        self.send(WriteOp::Interaction(InteractionOp::RecordDelivery(id, at)));
     }
 
     /// Records the delivery of an answer that an earlier process of the service wrote.
     pub(super) fn record_earlier_delivery(&self, key: InteractionRequestKey, at: DateTime<Utc>) {
-        self.send(WriteOp::Interaction(InteractionOp::DeliveredEarlier(key, at)));
+        self.send(WriteOp::Interaction(InteractionOp::RecordEarlierDelivery(key, at)));
     }
 
     /// Records the verdict of a rule.
     pub(super) fn record_verdict(&self, decision: PermissionDecision) {
-        self.send(WriteOp::Interaction(InteractionOp::Decide(Box::new(decision))));
+        self.send(WriteOp::Interaction(InteractionOp::RecordDecision(Box::new(decision))));
     }
 
     /// Requests the resources of an attempt from the ledger.
@@ -125,7 +125,7 @@ impl Persistence {
 mod tests {
     use super::*;
     use crate::model::execution::event::DeadlineKind;
-    use crate::model::execution::{AttemptId, Outcome, State, StateChange};
+    use crate::model::execution::{AttemptId, ExecutionState, Outcome, StateChange};
     use crate::model::id::ExecutionId;
 
     fn persistence() -> (Persistence, mpsc::UnboundedReceiver<WriteOp>) {
@@ -133,9 +133,9 @@ mod tests {
         (Persistence::new(Fence(1), sender), operations)
     }
 
-    fn state_changed(to: State) -> EventKind {
+    fn state_changed(to: ExecutionState) -> EventKind {
         let now = DateTime::UNIX_EPOCH;
-        let states = (State::Starting, to);
+        let states = (ExecutionState::Starting, to);
         EventKind::StateChanged(StateChange::new(states, AttemptId::FIRST, now, String::new()))
     }
 
@@ -149,7 +149,7 @@ mod tests {
         let (mut persistence, mut operations) = persistence();
         persistence.flush();
         assert!(operations.try_recv().is_err(), "without records nothing is written");
-        persistence.add_event(DateTime::UNIX_EPOCH, state_changed(State::Running));
+        persistence.add_event(DateTime::UNIX_EPOCH, state_changed(ExecutionState::Running));
         persistence.add_event(DateTime::UNIX_EPOCH, warning());
         persistence.set_fence(Fence(2));
         persistence.flush();
@@ -164,9 +164,10 @@ mod tests {
     #[test]
     fn only_a_start_may_wait_for_the_next_write() {
         let (mut persistence, mut operations) = persistence();
-        for (event, waits) in
-            [(state_changed(State::Running), true), (state_changed(State::Failed), false)]
-        {
+        for (event, waits) in [
+            (state_changed(ExecutionState::Running), true),
+            (state_changed(ExecutionState::Failed), false),
+        ] {
             persistence.add_event(DateTime::UNIX_EPOCH, event.clone());
             persistence.flush();
             let operation = operations.try_recv().unwrap();
@@ -177,8 +178,8 @@ mod tests {
     #[test]
     fn the_settlement_includes_the_pending_records() {
         let (mut persistence, mut operations) = persistence();
-        persistence.add_event(DateTime::UNIX_EPOCH, state_changed(State::Failed));
-        persistence.record_first(DateTime::UNIX_EPOCH, warning());
+        persistence.add_event(DateTime::UNIX_EPOCH, state_changed(ExecutionState::Failed));
+        persistence.record_before_pending(DateTime::UNIX_EPOCH, warning());
         persistence.settle(Settlement {
             id: ExecutionId::fresh(),
             fence: persistence.fence(),
@@ -194,7 +195,10 @@ mod tests {
         let Ok(WriteOp::Record(_, first)) = operations.try_recv() else { panic!("no record") };
         assert_eq!(first.events, [(DateTime::UNIX_EPOCH, warning())]);
         let Ok(WriteOp::Settle(end)) = operations.try_recv() else { panic!("no end") };
-        assert_eq!(end.batch.events, [(DateTime::UNIX_EPOCH, state_changed(State::Failed))]);
+        assert_eq!(
+            end.batch.events,
+            [(DateTime::UNIX_EPOCH, state_changed(ExecutionState::Failed))]
+        );
         assert!(matches!(operations.try_recv(), Ok(WriteOp::Finish)), "the end is the last record");
     }
 }

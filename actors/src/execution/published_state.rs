@@ -5,18 +5,18 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::watch;
 
-use super::attempt::PresentAttempt;
+use super::attempt::CurrentAttempt;
 use crate::model::agent::queue::Queued;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::event::TextChannel;
 use crate::model::execution::progress::{PartialAnswer, Progress};
-use crate::model::execution::{AttemptId, Outcome, State};
+use crate::model::execution::{AttemptId, ExecutionState, Outcome};
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{ExecutionStatus, Health};
 
 /// State of an execution, as others see it.
 pub(super) struct PublishedState {
-    state: State,
+    state: ExecutionState,
     /// Time of the latest state change.
     since: DateTime<Utc>,
     /// Deadline of the present state.
@@ -27,7 +27,7 @@ pub(super) struct PublishedState {
 impl PublishedState {
     /// Creates the part without a publication: the progress already shows the state.
     pub(super) const fn new(
-        state: State,
+        state: ExecutionState,
         since: DateTime<Utc>,
         progress: watch::Sender<Progress>,
     ) -> Self {
@@ -35,13 +35,13 @@ impl PublishedState {
     }
 
     /// Returns the state.
-    pub(super) const fn state(&self) -> State {
+    pub(super) const fn state(&self) -> ExecutionState {
         self.state
     }
 
     /// Returns true if the agent is working.
     pub(super) fn is_running(&self) -> bool {
-        self.state == State::Running
+        self.state == ExecutionState::Running
     }
 
     /// Sets the deadline of the present state.
@@ -55,17 +55,17 @@ impl PublishedState {
     /// A question becomes visible once the ledger has recorded it, because waiting callers read it there.
     pub(super) fn publish(
         &mut self,
-        state: State,
+        state: ExecutionState,
         now: DateTime<Utc>,
         attempt_id: AttemptId,
         channel: Option<TextChannel>,
     ) {
         (self.state, self.since, self.deadline) = (state, now, None);
         self.progress.send_modify(|progress| {
-            progress.has_requested_input = state == State::Waiting;
+            progress.has_requested_input = state == ExecutionState::Waiting;
             if !progress.has_requested_input {
-                (progress.state, progress.queued) = (state, None);
-                progress.interactions = 0;
+                (progress.state, progress.queue_position) = (state, None);
+                progress.open_interactions = 0;
                 progress.partial_answer =
                     partial_answer(state, attempt_id, channel, progress.partial_answer);
             }
@@ -85,14 +85,14 @@ impl PublishedState {
     }
 
     /// Publishes the position of the wait for a resource.
-    pub(super) fn publish_queued(&self, queued: Queued) {
+    pub(super) fn publish_queue_position(&self, queued: Queued) {
         self.progress.send_if_modified(|progress| progress.set_queue_position(Some(queued)));
     }
 
     /// Publishes the number of recorded open interactions.
     pub(super) fn publish_interactions(&self, count: u32) {
         self.progress.send_if_modified(|progress| {
-            std::mem::replace(&mut progress.interactions, count) != count
+            std::mem::replace(&mut progress.open_interactions, count) != count
         });
     }
 
@@ -100,7 +100,7 @@ impl PublishedState {
     /// may have followed another.
     pub(super) fn publish_member_questions(&self, count: u32) {
         self.progress.send_if_modified(|progress| {
-            let last_count = std::mem::replace(&mut progress.interactions, count);
+            let last_count = std::mem::replace(&mut progress.open_interactions, count);
             (last_count, count) != (0, 0)
         });
     }
@@ -115,11 +115,11 @@ impl PublishedState {
         if is_suspended {
             self.progress.send_modify(|progress| progress.is_suspended = true);
         }
-        if self.state == State::Waiting {
-            self.progress.send_modify(|progress| progress.state = State::Waiting);
+        if self.state == ExecutionState::Waiting {
+            self.progress.send_modify(|progress| progress.state = ExecutionState::Waiting);
         }
         if let Some(deferred) = deferred {
-            self.progress.send_modify(|progress| progress.deferred = Some(deferred));
+            self.progress.send_modify(|progress| progress.deferral = Some(deferred));
         }
     }
 
@@ -129,14 +129,14 @@ impl PublishedState {
     }
 
     /// Returns the status of the execution with its present attempt.
-    pub(super) fn status(&self, id: ExecutionId, attempt: &PresentAttempt) -> ExecutionStatus {
+    pub(super) fn status(&self, id: ExecutionId, attempt: &CurrentAttempt) -> ExecutionStatus {
         let progress = self.progress.borrow();
         ExecutionStatus {
             id,
             health: Health::Alive,
             state: Some(self.state),
             since: Some(self.since),
-            queued: progress.queued,
+            queued: progress.queue_position,
             followers: progress.followers.count(),
             attempt_id: Some(attempt.attempt_id()),
             pid: attempt.pid(),
@@ -148,17 +148,17 @@ impl PublishedState {
 
 /// Returns the partial answer in a state, if there is one. Within an attempt it begins where the published one does.
 fn partial_answer(
-    state: State,
+    state: ExecutionState,
     attempt_id: AttemptId,
     channel: Option<TextChannel>,
     published: Option<PartialAnswer>,
 ) -> Option<PartialAnswer> {
-    let is_at_work = matches!(state, State::Starting | State::Running);
+    let is_at_work = matches!(state, ExecutionState::Starting | ExecutionState::Running);
     let channel = channel.filter(|_| is_at_work)?;
-    let from = published
+    let start_offset = published
         .filter(|published| published.attempt_id == attempt_id)
-        .map_or(0, |published| published.from);
-    Some(PartialAnswer { attempt_id, channel, from })
+        .map_or(0, |published| published.start_offset);
+    Some(PartialAnswer { attempt_id, channel, start_offset })
 }
 
 #[cfg(test)]
@@ -169,21 +169,24 @@ mod tests {
 
     fn published() -> (PublishedState, watch::Receiver<Progress>) {
         let (progress, progress_receiver) = watch::channel(Progress::accepted());
-        (PublishedState::new(State::Idle, DateTime::UNIX_EPOCH, progress), progress_receiver)
+        (
+            PublishedState::new(ExecutionState::Idle, DateTime::UNIX_EPOCH, progress),
+            progress_receiver,
+        )
     }
 
     #[test]
     fn a_question_is_visible_once_it_is_recorded() {
         let (mut published, progress_receiver) = published();
         let now = DateTime::UNIX_EPOCH;
-        published.publish(State::Running, now, AttemptId::FIRST, None);
-        published.publish(State::Waiting, now, AttemptId::FIRST, None);
+        published.publish(ExecutionState::Running, now, AttemptId::FIRST, None);
+        published.publish(ExecutionState::Waiting, now, AttemptId::FIRST, None);
         assert!(
-            progress_receiver.borrow().state == State::Running
+            progress_receiver.borrow().state == ExecutionState::Running
                 && progress_receiver.borrow().has_requested_input
         );
         published.publish_wait(None, false);
-        assert_eq!(progress_receiver.borrow().state, State::Waiting);
+        assert_eq!(progress_receiver.borrow().state, ExecutionState::Waiting);
     }
 
     #[test]
@@ -192,7 +195,7 @@ mod tests {
         let now = DateTime::UNIX_EPOCH;
         published.set_deadline(now, Duration::from_secs(3));
         assert_eq!(published.deadline, Some(now + TimeDelta::seconds(3)));
-        published.publish(State::Starting, now, AttemptId::FIRST, None);
+        published.publish(ExecutionState::Starting, now, AttemptId::FIRST, None);
         assert_eq!(published.deadline, None);
         published.set_deadline(now, Duration::MAX);
         assert_eq!(published.deadline, None, "the time is beyond the calendar");
@@ -200,15 +203,15 @@ mod tests {
 
     #[test]
     fn an_answer_continues_within_an_attempt_only() {
-        let known = partial_answer(State::Running, AttemptId::FIRST, CHANNEL, None)
-            .map(|known| PartialAnswer { from: 9, ..known });
+        let known = partial_answer(ExecutionState::Running, AttemptId::FIRST, CHANNEL, None)
+            .map(|known| PartialAnswer { start_offset: 9, ..known });
         let from = |state, attempt_id| {
-            partial_answer(state, attempt_id, CHANNEL, known).map(|known| known.from)
+            partial_answer(state, attempt_id, CHANNEL, known).map(|known| known.start_offset)
         };
         let second = AttemptId { attempt: 2, ..AttemptId::FIRST };
-        assert_eq!(from(State::Running, AttemptId::FIRST), Some(9));
-        assert_eq!(from(State::Starting, second), Some(0));
-        assert_eq!(from(State::Failed, AttemptId::FIRST), None);
-        assert_eq!(partial_answer(State::Running, AttemptId::FIRST, None, known), None);
+        assert_eq!(from(ExecutionState::Running, AttemptId::FIRST), Some(9));
+        assert_eq!(from(ExecutionState::Starting, second), Some(0));
+        assert_eq!(from(ExecutionState::Failed, AttemptId::FIRST), None);
+        assert_eq!(partial_answer(ExecutionState::Running, AttemptId::FIRST, None, known), None);
     }
 }

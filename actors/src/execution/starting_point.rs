@@ -7,8 +7,8 @@ use crate::decide::retry::{FailedAttempt, RetryHistory};
 use crate::model::agent::budget::Charge;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::event::EventKind;
-use crate::model::execution::record::Record;
-use crate::model::execution::{AttemptId, Fence, State};
+use crate::model::execution::record::ExecutionRecord;
+use crate::model::execution::{AttemptId, ExecutionState, Fence};
 use crate::model::failure::Failure;
 use crate::model::observation::telemetry_events::TokenCounts;
 
@@ -27,7 +27,7 @@ pub struct ExecutionTotals {
 
 impl ExecutionTotals {
     /// Returns the totals of an execution from its record in the ledger.
-    const fn of(record: &Record) -> Self {
+    const fn from_record(record: &ExecutionRecord) -> Self {
         Self {
             spent: record.spent,
             tokens: TokenCounts { input: 0, output: 0 },
@@ -58,7 +58,7 @@ pub struct StartingPoint {
     /// Phase of the execution.
     pub phase: ExecutionPhase,
     /// State that corresponds to the phase.
-    pub state: State,
+    pub state: ExecutionState,
     /// Id of the latest attempt.
     pub attempt_id: AttemptId,
     /// Generation of the last claim.
@@ -76,10 +76,10 @@ pub struct StartingPoint {
 impl StartingPoint {
     /// Creates the starting point of a new execution.
     #[must_use]
-    pub fn fresh() -> Self {
+    pub fn for_new_execution() -> Self {
         Self {
             phase: ExecutionPhase::Idle,
-            state: State::Idle,
+            state: ExecutionState::Idle,
             attempt_id: AttemptId::FIRST,
             fence: Fence::default(),
             totals: ExecutionTotals::default(),
@@ -91,41 +91,41 @@ impl StartingPoint {
 
     /// Creates the starting point of an execution with a question in its latest turn.
     #[must_use]
-    pub fn waiting_for_input(record: &Record) -> Self {
-        let Record { attempt_id, fence, spent, .. } = *record;
-        let (phase, state) = (ExecutionPhase::Waiting { attempt_id }, State::Waiting);
+    pub fn waiting_for_input(record: &ExecutionRecord) -> Self {
+        let ExecutionRecord { attempt_id, fence, spent, .. } = *record;
+        let (phase, state) = (ExecutionPhase::Waiting { attempt_id }, ExecutionState::Waiting);
         let totals = ExecutionTotals { spent, ..ExecutionTotals::default() };
-        Self { phase, state, attempt_id, fence, totals, ..Self::fresh() }
+        Self { phase, state, attempt_id, fence, totals, ..Self::for_new_execution() }
     }
 
     /// Creates the starting point of the attempt that follows a failed one.
     #[must_use]
     pub fn after_failure(failed: &AttemptFailure, retry_history: RetryHistory) -> Self {
         let AttemptFailure { attempt_id, fence, totals, .. } = *failed;
-        let (phase, state) = (ExecutionPhase::Paused { attempt_id }, State::Failed);
-        Self { phase, state, attempt_id, fence, totals, retry_history, ..Self::fresh() }
+        let (phase, state) = (ExecutionPhase::Paused { attempt_id }, ExecutionState::Failed);
+        Self { phase, state, attempt_id, fence, totals, retry_history, ..Self::for_new_execution() }
     }
 
     /// Creates the starting point of an execution that was deferred in an earlier process.
     #[must_use]
-    pub fn after_deferral(record: &Record, deferral: Deferral) -> Self {
-        let Record { attempt_id, fence, .. } = *record;
-        let (phase, state) = (ExecutionPhase::Paused { attempt_id }, State::Failed);
+    pub fn after_deferral(record: &ExecutionRecord, deferral: Deferral) -> Self {
+        let ExecutionRecord { attempt_id, fence, .. } = *record;
+        let (phase, state) = (ExecutionPhase::Paused { attempt_id }, ExecutionState::Failed);
         let (totals, retry_history) =
-            (ExecutionTotals::of(record), RetryHistory::after_deferral(Some(deferral)));
-        Self { phase, state, attempt_id, fence, totals, retry_history, ..Self::fresh() }
+            (ExecutionTotals::from_record(record), RetryHistory::after_deferral(Some(deferral)));
+        Self { phase, state, attempt_id, fence, totals, retry_history, ..Self::for_new_execution() }
     }
 
     /// Creates the starting point of held work that continues, with the events that an earlier process recorded.
     #[must_use]
-    pub fn of_held_work(
-        record: &Record,
+    pub fn for_held_work(
+        record: &ExecutionRecord,
         recorded_events: Vec<EventKind>,
         is_unredacted: bool,
     ) -> Self {
         let (state, attempt_id, fence) = (record.state, record.attempt_id, record.fence);
         let phase = match state {
-            State::Starting => ExecutionPhase::Starting { attempt_id },
+            ExecutionState::Starting => ExecutionPhase::Starting { attempt_id },
             _ => ExecutionPhase::Running { attempt_id },
         };
         Self {
@@ -133,8 +133,8 @@ impl StartingPoint {
             state,
             attempt_id,
             fence,
-            totals: ExecutionTotals { exit_code: None, ..ExecutionTotals::of(record) },
-            retry_history: RetryHistory::after_deferral(record.deferred),
+            totals: ExecutionTotals { exit_code: None, ..ExecutionTotals::from_record(record) },
+            retry_history: RetryHistory::after_deferral(record.latest_deferral),
             recorded_events,
             is_unredacted,
         }

@@ -3,7 +3,7 @@
 use super::OnSlotReleased;
 use super::published_state::PublishedState;
 use crate::model::agent::quota::Deferral;
-use crate::model::execution::State;
+use crate::model::execution::ExecutionState;
 
 /// Plan for the stop of an execution's actor.
 pub(super) struct StopPlan {
@@ -37,7 +37,7 @@ impl StopPlan {
 
     /// Returns the deferral, unless the execution has ended meanwhile.
     pub(super) fn deferral(&self, published: &PublishedState) -> Option<Deferral> {
-        let is_deferred = published.state() == State::Failed && !published.has_outcome();
+        let is_deferred = published.state() == ExecutionState::Failed && !published.has_outcome();
         self.deferral.filter(|_| is_deferred)
     }
 

@@ -74,7 +74,7 @@ impl ExecutionContext {
     }
 
     /// Logs that a deadline is near. Returns the event for followers.
-    pub(super) fn log_deadline(
+    pub(super) fn deadline_warning(
         &self,
         at: DateTime<Utc>,
         limit: DeadlineKind,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::ExecutionTotals;
-use super::attempt::PresentAttempt;
+use super::attempt::CurrentAttempt;
 use super::context::ExecutionContext;
 use super::persistence::Persistence;
 use super::tasks::ExecutionTasks;
@@ -59,7 +59,7 @@ impl ExecutionUsage {
 
     /// Returns the failure if a limit of one execution is exceeded.
     pub(super) fn limit_failure(&self, budget: &BudgetSpec) -> Option<Failure> {
-        budget::check_run_limits(&budget.run, self.spent).err()
+        budget::check_execution_limits(&budget.run, self.spent).err()
     }
 
     /// Starts to measure the run time of an attempt that has run for `run_time`. Returns the limit, if the
@@ -95,9 +95,9 @@ impl ExecutionUsage {
 }
 
 /// Account of the present attempt's usage, with the parts of the execution that it changes.
-pub(super) struct UsageAccount<'a> {
+pub(super) struct UsageRecorder<'a> {
     pub(super) usage: &'a mut ExecutionUsage,
-    pub(super) attempt: &'a mut PresentAttempt,
+    pub(super) attempt: &'a mut CurrentAttempt,
     /// True if the agent is working.
     pub(super) is_running: bool,
     pub(super) context: &'a ExecutionContext,
@@ -105,7 +105,7 @@ pub(super) struct UsageAccount<'a> {
     pub(super) tasks: &'a mut ExecutionTasks,
 }
 
-impl UsageAccount<'_> {
+impl UsageRecorder<'_> {
     /// Adds a usage report, which is already in the ledger. Returns the event if it exceeds a limit.
     pub(super) fn add(
         self,
@@ -138,7 +138,7 @@ impl UsageAccount<'_> {
         let Some(attempt) = self.attempt.take_unreported(attempt_id) else { return };
         let (charge, now) = (self.usage.end_wall_time(Instant::now()), self.context.now());
         if let Some(event) = charge.and_then(|charge| self.context.charge_day(now, charge)) {
-            self.persistence.record_first(now, event);
+            self.persistence.record_before_pending(now, event);
         }
         self.context.report_attempt_end(attempt, code, self.attempt.exit_code());
     }

@@ -26,9 +26,9 @@ use crate::model::agent::queue::QueueReason;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::request::Request;
-use crate::model::execution::{Fence, State};
+use crate::model::execution::{ExecutionState, Fence};
 use crate::model::id::{AgentId, ExecutionId};
-use crate::ports::interactions::Interactions;
+use crate::ports::interaction_store::InteractionStore;
 use crate::ports::ledger::{
     ClaimCommand, ClaimResult, Ledger, LedgerError, Settlement, WriteBatch,
 };
@@ -63,10 +63,10 @@ pub(super) enum WriteOp {
 
 impl WriteOp {
     /// Creates the operation for a batch: immediate, unless the batch only reports that the work runs.
-    pub(super) fn of(fence: Fence, batch: WriteBatch) -> Self {
+    pub(super) fn for_batch(fence: Fence, batch: WriteBatch) -> Self {
         let is_start = |event: &EventKind| match event {
             EventKind::ProcessStarted { .. } => true,
-            EventKind::StateChanged(state_change) => state_change.to == State::Running,
+            EventKind::StateChanged(state_change) => state_change.to == ExecutionState::Running,
             _ => false,
         };
         if batch.chunks.is_empty() && batch.events.iter().all(|(_, event)| is_start(event)) {
@@ -95,7 +95,7 @@ pub(super) struct ClaimRequest {
 pub(super) struct ExecutionWriter {
     id: ExecutionId,
     ledger: Arc<dyn Ledger>,
-    interactions: Arc<dyn Interactions>,
+    interactions: Arc<dyn InteractionStore>,
     actor: ActorRef<ExecutionMsg>,
     progress: watch::Sender<Progress>,
     operations: mpsc::UnboundedReceiver<WriteOp>,
@@ -129,7 +129,7 @@ impl ExecutionWriter {
             unmerged: None,
             _registration: registration,
         };
-        let writing = writer.write_all().instrument(Span::current());
+        let writing = writer.run().instrument(Span::current());
         // Not a task of the actor: records that were accepted are written also after it has stopped.
         tokio::spawn(with_panic_guard(writing, move || {
             _ = actor_on_panic.cast(ExecutionMsg::WorkerPanicked);
@@ -137,7 +137,7 @@ impl ExecutionWriter {
         sender
     }
 
-    async fn write_all(mut self) {
+    async fn run(mut self) {
         while let Some(write_op) = self.next_operation().await {
             if self.write(write_op).await.is_break() {
                 return;

@@ -8,16 +8,18 @@ use chrono::{DateTime, NaiveDate, Utc};
 use tokio::sync::watch;
 
 use crate::gateway::GatewayMsg;
-use crate::gateway::link::GatewayLink;
+use crate::gateway::handle::GatewayHandle;
 use crate::model::access::principal::{Caller, Right};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::Queued;
 use crate::model::code::Code;
-use crate::model::execution::State;
+use crate::model::execution::ExecutionState;
 use crate::model::execution::event::{Event, TextRange};
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::{ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record};
+use crate::model::execution::record::{
+    ExecutionFilter, ExecutionPage, ExecutionPageQuery, ExecutionRecord,
+};
 use crate::model::failure::Failure;
 use crate::model::host::storage_stats::StorageStats;
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
@@ -31,19 +33,23 @@ pub use self::run_tree::{RunTree, TreeHop};
 
 /// Handle that reads executions, and changes none. Clones are cheap.
 #[derive(Clone)]
-pub struct Reader {
-    pub(crate) link: GatewayLink,
+pub struct ExecutionReader {
+    pub(crate) gateway_handle: GatewayHandle,
     pub(crate) services: Services,
 }
 
-impl Reader {
+impl ExecutionReader {
     /// Returns one execution, if the caller may see it: its own, or any for an administrator.
     ///
     /// # Errors
     /// Returns `execution-unknown` both if the execution does not exist and if it belongs to another caller.
-    pub async fn execution(&self, caller: &Caller, id: ExecutionId) -> Result<Record, Failure> {
+    pub async fn execution(
+        &self,
+        caller: &Caller,
+        id: ExecutionId,
+    ) -> Result<ExecutionRecord, Failure> {
         let record =
-            self.services.ledger.execution(id).await.map_err(|error| unreadable(&error))?;
+            self.services.ledger.execution(id).await.map_err(|error| read_failure(&error))?;
         record
             .filter(|record| caller.may_see(record.owner, &record.agent))
             .ok_or_else(|| execution_unknown(id))
@@ -57,7 +63,7 @@ impl Reader {
         &self,
         caller: &Caller,
         mut filter: ExecutionFilter,
-    ) -> Result<Vec<Record>, Failure> {
+    ) -> Result<Vec<ExecutionRecord>, Failure> {
         if !caller.scope.allows(Right::Read, None) {
             return Ok(Vec::new());
         }
@@ -65,7 +71,7 @@ impl Reader {
             filter.owner = Some(caller.principal);
         }
         filter.agents.clone_from(&caller.scope.agents); // Otherwise filtered rows would end a page early.
-        self.services.ledger.executions(filter).await.map_err(|error| unreadable(&error))
+        self.services.ledger.executions(filter).await.map_err(|error| read_failure(&error))
     }
 
     /// Returns a page of an agent's executions: of the caller, or of all callers for an administrator. The page is
@@ -84,23 +90,31 @@ impl Reader {
             (false, true) => query.owner = Some(caller.principal),
             (false, false) => return Ok(ExecutionPage::default()),
         }
-        self.services.ledger.page(query).await.map_err(|error| unreadable(&error))
+        self.services.ledger.page(query).await.map_err(|error| read_failure(&error))
     }
 
     /// Returns the events of an execution after the given number, in order.
     ///
     /// # Errors
     /// Returns an error if the events could not be read.
-    pub async fn events(&self, record: &Record, after: u64) -> Result<Vec<Event>, Failure> {
-        self.services.ledger.events(record.id, after).await.map_err(|error| unreadable(&error))
+    pub async fn events(
+        &self,
+        record: &ExecutionRecord,
+        after: u64,
+    ) -> Result<Vec<Event>, Failure> {
+        self.services.ledger.events(record.id, after).await.map_err(|error| read_failure(&error))
     }
 
     /// Returns redacted text of an execution.
     ///
     /// # Errors
     /// Returns an error if the text could not be read.
-    pub async fn text(&self, record: &Record, range: TextRange) -> Result<String, Failure> {
-        self.services.ledger.text(record.id, range).await.map_err(|error| unreadable(&error))
+    pub async fn text(
+        &self,
+        record: &ExecutionRecord,
+        range: TextRange,
+    ) -> Result<String, Failure> {
+        self.services.ledger.text(record.id, range).await.map_err(|error| read_failure(&error))
     }
 
     /// Returns the progress of an execution, while an actor holds it.
@@ -110,18 +124,26 @@ impl Reader {
         id: ExecutionId,
     ) -> Option<watch::Receiver<Progress>> {
         let agent = agent.clone();
-        self.link.call_or_none(|reply| GatewayMsg::Watch(agent, id, reply)).await.flatten()
+        self.gateway_handle
+            .call_or_none(|reply| GatewayMsg::Watch(agent, id, reply))
+            .await
+            .flatten()
     }
 
     /// Returns the present queue position and reason of an execution; `None` if it does not wait, or if no actor holds
     /// it.
-    pub async fn queued(&self, record: &Record) -> Option<Queued> {
+    pub async fn queue_position(&self, record: &ExecutionRecord) -> Option<Queued> {
         let is_open = record.outcome.is_none() && !record.awaits_answer();
-        let may_wait = matches!(record.state, State::Idle | State::Failed | State::Waiting);
+        let may_wait = matches!(
+            record.state,
+            ExecutionState::Idle | ExecutionState::Failed | ExecutionState::Waiting
+        );
         if !(is_open && may_wait) {
             return None;
         }
-        self.watch(&record.agent, record.id).await.and_then(|progress| progress.borrow().queued)
+        self.watch(&record.agent, record.id)
+            .await
+            .and_then(|progress| progress.borrow().queue_position)
     }
 
     /// Returns the accounts of these agents, with their states.
@@ -137,9 +159,9 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the record could not be read, or was removed.
-    pub async fn reread(&self, record: &Record) -> Result<Record, Failure> {
-        let present =
-            self.services.ledger.execution(record.id).await.map_err(|error| unreadable(&error))?;
+    pub async fn reread(&self, record: &ExecutionRecord) -> Result<ExecutionRecord, Failure> {
+        let present = self.services.ledger.execution(record.id).await;
+        let present = present.map_err(|error| read_failure(&error))?;
         present.ok_or_else(|| execution_unknown(record.id))
     }
 
@@ -155,7 +177,7 @@ impl Reader {
     /// Returns an error if the events could not be read.
     pub async fn next_events(
         &self,
-        record: &Record,
+        record: &ExecutionRecord,
         after: u64,
         limit: u32,
     ) -> Result<Vec<Event>, Failure> {
@@ -166,7 +188,7 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the texts could not be read.
-    pub async fn texts(&self, record: &Record) -> Result<Vec<TextRange>, Failure> {
+    pub async fn text_ranges(&self, record: &ExecutionRecord) -> Result<Vec<TextRange>, Failure> {
         map_error(self.services.stores.history.text_ranges(record.id).await)
     }
 
@@ -174,9 +196,9 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the text could not be read.
-    pub async fn text_range(
+    pub async fn text_slice(
         &self,
-        record: &Record,
+        record: &ExecutionRecord,
         range: TextRange,
     ) -> Result<TextSlice, Failure> {
         map_error(self.services.stores.history.text_slice(record.id, range).await)
@@ -198,7 +220,7 @@ impl Reader {
     /// # Errors
     /// Returns an error if the names could not be read.
     pub async fn principal_names(&self) -> Result<BTreeMap<PrincipalId, String>, Failure> {
-        map_error(self.services.stores.history.callers().await)
+        map_error(self.services.stores.history.principal_names().await)
     }
 
     /// Returns the storage statistics.
@@ -209,11 +231,11 @@ impl Reader {
         map_error(self.services.stores.history.storage_stats().await)
     }
 
-    /// Returns true if [`Requests::retry`](crate::api::Requests::retry) can restore the request of an execution.
+    /// Returns true if [`Requests::retry`](crate::api::RequestHandle::retry) can restore the request of an execution.
     ///
     /// # Errors
     /// Returns an error if the input could not be read.
-    pub async fn can_retry(&self, record: &Record) -> Result<bool, Failure> {
+    pub async fn can_retry(&self, record: &ExecutionRecord) -> Result<bool, Failure> {
         Ok(record.attempt_id.turn == 1
             && (record.replayable
                 || map_error(unseal_input(&self.services, record).await)?.is_ok()))
@@ -221,7 +243,7 @@ impl Reader {
 }
 
 fn map_error<T>(result: Result<T, LedgerError>) -> Result<T, Failure> {
-    result.map_err(|error| unreadable(&error))
+    result.map_err(|error| read_failure(&error))
 }
 
 fn execution_unknown(id: ExecutionId) -> Failure {
@@ -229,7 +251,7 @@ fn execution_unknown(id: ExecutionId) -> Failure {
 }
 
 /// Logs a failed read of the ledger and returns it as a failure for the caller.
-pub(crate) fn unreadable(error: &LedgerError) -> Failure {
+pub(crate) fn read_failure(error: &LedgerError) -> Failure {
     tracing::error!(%error, "read failed");
     Failure::new(Code::LedgerUnavailable, "the ledger could not be read")
 }

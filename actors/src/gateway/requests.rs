@@ -5,32 +5,32 @@ mod wait;
 
 use tokio::sync::watch;
 
-pub(crate) use self::hops::{HopState, RunRequests};
+pub(crate) use self::hops::{HopHandle, HopState};
 pub(crate) use self::wait::{RECORD_TIMEOUT, end_not_recorded};
 pub use crate::agent::SubmitReply;
-use crate::agent::{Submission, message_reused, no_open_question};
-use crate::execution::recover::read_request;
+use crate::agent::{Submission, message_reused, no_open_question_failure};
+use crate::execution::recovery::read_request;
 use crate::gateway::GatewayMsg;
-use crate::gateway::link::CallError;
-use crate::gateway::reader::{Reader, unreadable};
+use crate::gateway::handle::CallError;
+use crate::gateway::reader::{ExecutionReader, read_failure};
 use crate::model::access::principal::{Caller, Right};
 use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::{Request, RequestKeys, Trigger};
 use crate::model::failure::Failure;
-use crate::model::host::storage_stats::Deletion;
+use crate::model::host::storage_stats::DeletionOutcome;
 use crate::model::id::{ExecutionId, MessageId};
-use crate::ports::ledger::{Acceptance, LedgerError};
+use crate::ports::ledger::{AcceptResult, LedgerError};
 
 /// Handle that submits requests and waits for their ends. Callers, schedules and every other part of the service use
 /// this one handle. Clones are cheap.
 #[derive(Clone)]
-pub struct Requests {
-    pub(crate) reader: Reader,
+pub struct RequestHandle {
+    pub(crate) reader: ExecutionReader,
 }
 
-impl Requests {
+impl RequestHandle {
     /// Submits a request, or answers the question of an execution. Returns once the request is recorded, not once it
     /// has run.
     ///
@@ -50,7 +50,7 @@ impl Requests {
             },
             Some(id) => match self.find_by_key(&request, &keys).await? {
                 Some(reply) => return Ok(reply),
-                None => Some(self.open_question(caller, id, &request).await?),
+                None => Some(self.find_continued_record(caller, id, &request).await?),
             },
         };
         if let Some(record) = &continued_record {
@@ -65,7 +65,7 @@ impl Requests {
         &self,
         request: Request,
         keys: RequestKeys,
-        continued_record: Option<Record>,
+        continued_record: Option<ExecutionRecord>,
     ) -> Result<SubmitReply, Failure> {
         let span = tracing::Span::current();
         let submit = |reply| {
@@ -77,7 +77,7 @@ impl Requests {
                 reply,
             }))
         };
-        self.reader.link.call(submit).await.unwrap_or_else(|error| {
+        self.reader.gateway_handle.call(submit).await.unwrap_or_else(|error| {
             Err(match error {
                 CallError::Timeout => Failure::new(Code::AcceptTimeout, ACCEPT_TIMEOUT_MESSAGE),
                 CallError::ActorLost => Failure::new(Code::Internal, AGENT_LOST_MESSAGE),
@@ -90,7 +90,7 @@ impl Requests {
     pub(crate) async fn refusal(&self, request: Request) -> Option<Failure> {
         let request = Box::new(request);
         self.reader
-            .link
+            .gateway_handle
             .call_or_none(|reply| GatewayMsg::Check(request, reply))
             .await
             .and_then(Result::err)
@@ -99,7 +99,7 @@ impl Requests {
     /// Returns the execution of a message that was repeated more than once: a read, like that of a task. The agent's
     /// actor decides about every other request. While the service stops, all submissions are rejected alike.
     async fn find_repeated(&self, request: &Request, keys: &RequestKeys) -> Option<SubmitReply> {
-        if keys.dedup.idempotency.is_some() || *self.reader.link.draining.borrow() {
+        if keys.dedup.idempotency.is_some() || *self.reader.gateway_handle.draining.borrow() {
             return None;
         }
         let (owner, agent, key) = (request.origin.owner, &request.agent, keys.dedup.message);
@@ -117,7 +117,7 @@ impl Requests {
     }
 
     /// Returns the record of an execution that has ended; `None` if it has not, or if it cannot be read.
-    async fn ended_record(&self, id: ExecutionId) -> Option<Box<Record>> {
+    async fn ended_record(&self, id: ExecutionId) -> Option<Box<ExecutionRecord>> {
         let result = self
             .reader
             .services
@@ -138,23 +138,23 @@ impl Requests {
         let mut earlier_requests = Vec::new();
         for key in keys.dedup.iter() {
             let result = ledger.find_by_key(request.origin.owner, &request.agent, key).await;
-            earlier_requests.extend(result.map_err(|error| unreadable(&error))?);
+            earlier_requests.extend(result.map_err(|error| read_failure(&error))?);
         }
-        match Acceptance::from_known(&earlier_requests, keys.digest) {
-            None | Some(Acceptance::Created | Acceptance::Equivalent(_)) => Ok(None),
-            Some(Acceptance::Conflict) => Err(message_reused()),
-            Some(Acceptance::Duplicate(execution)) => {
+        match AcceptResult::from_known(&earlier_requests, keys.digest) {
+            None | Some(AcceptResult::Created | AcceptResult::Equivalent(_)) => Ok(None),
+            Some(AcceptResult::Conflict) => Err(message_reused()),
+            Some(AcceptResult::Duplicate(execution)) => {
                 Ok(Some(SubmitReply::duplicate(execution, None)))
             }
         }
     }
 
-    async fn open_question(
+    async fn find_continued_record(
         &self,
         caller: &Caller,
         id: ExecutionId,
         request: &Request,
-    ) -> Result<Record, Failure> {
+    ) -> Result<ExecutionRecord, Failure> {
         let record = self.reader.execution(caller, id).await?;
         if record.context != request.context {
             let message = "the context is not the one of the task";
@@ -165,7 +165,7 @@ impl Requests {
         } else if record.awaits_answer() {
             Ok(record)
         } else {
-            Err(no_open_question())
+            Err(no_open_question_failure())
         }
     }
 
@@ -177,7 +177,7 @@ impl Requests {
         &self,
         caller: &Caller,
         id: ExecutionId,
-    ) -> Result<(Record, Option<watch::Receiver<Progress>>), Failure> {
+    ) -> Result<(ExecutionRecord, Option<watch::Receiver<Progress>>), Failure> {
         let record = self.reader.execution(caller, id).await?;
         if record.outcome.is_some() {
             let state = record.effective_state();
@@ -192,12 +192,12 @@ impl Requests {
     /// Sends a cancellation to the agent of an execution. Returns the progress while an actor holds the execution.
     async fn send_cancellation(
         &self,
-        record: &Record,
+        record: &ExecutionRecord,
         reason: String,
     ) -> Option<watch::Receiver<Progress>> {
         let record = Box::new(record.clone());
         let cancel = |reply| GatewayMsg::Cancel { record, reason, reply };
-        self.reader.link.call_or_none(cancel).await.flatten()
+        self.reader.gateway_handle.call_or_none(cancel).await.flatten()
     }
 
     /// Removes an execution that has ended, with all its data and its hops.
@@ -207,19 +207,19 @@ impl Requests {
     pub async fn remove(&self, caller: &Caller, id: ExecutionId) -> Result<(), Failure> {
         let record = self.reader.execution(caller, id).await?;
         if record.outcome.is_none() {
-            return Err(not_ended(&record));
+            return Err(not_ended_failure(&record));
         }
         if let Some(hop) = record.trigger.hop()
             && let Some(run) = map_error(self.reader.services.ledger.execution(hop.parent).await)?
             && run.outcome.is_none()
         {
-            return Err(needed_by_run());
+            return Err(needed_by_run_failure());
         }
         // The hops first, so that an interrupted removal can be repeated.
         for hop in self.reader.all_hops(id).await?.into_iter().rev().chain([id]) {
             match map_error(self.reader.services.stores.history.remove(hop).await)? {
-                Deletion::Removed | Deletion::Unknown => {}
-                Deletion::Unfinished => return Err(needed_by_run()),
+                DeletionOutcome::Removed | DeletionOutcome::Unknown => {}
+                DeletionOutcome::Unfinished => return Err(needed_by_run_failure()),
             }
         }
         tracing::info!(execution = %id, agent = %record.agent, by = caller.name, "removed");
@@ -237,7 +237,7 @@ impl Requests {
             return Err(Failure::new(Code::Forbidden, "the token does not allow this"));
         }
         if record.outcome.is_none() {
-            return Err(not_ended(&record));
+            return Err(not_ended_failure(&record));
         }
         if record.attempt_id.turn != 1 {
             let message = "it was a conversation of several messages";
@@ -262,19 +262,19 @@ const ACCEPT_TIMEOUT_MESSAGE: &str = "the request was not recorded in time, beca
 /// Rejection of a request whose agent failed while it accepted the request.
 const AGENT_LOST_MESSAGE: &str = "nobody answered; the same message can be sent again";
 
-fn not_ended(record: &Record) -> Failure {
+fn not_ended_failure(record: &ExecutionRecord) -> Failure {
     let message = format!("the execution has not ended: it is {}", record.effective_state());
     Failure::new(Code::ExecutionUnfinished, message)
 }
 
 /// Returns the refusal to remove a hop.
-fn needed_by_run() -> Failure {
+fn needed_by_run_failure() -> Failure {
     let message = "the run of its team has not ended and needs its answer";
     Failure::new(Code::ExecutionUnfinished, message)
 }
 
 fn map_error<T>(result: Result<T, LedgerError>) -> Result<T, Failure> {
-    result.map_err(|error| unreadable(&error))
+    result.map_err(|error| read_failure(&error))
 }
 
 fn log_read_error(id: ExecutionId, error: &LedgerError) {

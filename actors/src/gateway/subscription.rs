@@ -7,13 +7,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::gateway::reader::Reader;
+use crate::gateway::reader::ExecutionReader;
 use crate::gateway::requests::{RECORD_TIMEOUT, end_not_recorded};
 use crate::model::agent::queue::Queued;
 use crate::model::execution::event::Event;
 use crate::model::execution::followers::FollowerGuard;
 use crate::model::execution::progress::{PartialAnswer, Progress};
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::failure::Failure;
 
 /// Pause before the next search for an execution that lost its actor.
@@ -33,15 +33,15 @@ pub enum SubscriptionItem {
     Queued(Queued),
     /// The program wrote text: the ledger may have more text than before. Only a follower of text receives this item,
     /// with the record as it was just before.
-    TextAvailable(Box<Record>),
+    TextAvailable(Box<ExecutionRecord>),
     /// No further event follows without an action: the execution has ended, or requests input.
-    EndOrQuestion(Box<Record>),
+    EndOrQuestion(Box<ExecutionRecord>),
 }
 
 /// Follower that reads events from the ledger and waits for more. It does not affect the execution.
 pub struct Subscription {
-    reader: Reader,
-    record: Record,
+    reader: ExecutionReader,
+    record: ExecutionRecord,
     last_event_number: u64,
     unreported_events: VecDeque<Event>,
     progress: Option<watch::Receiver<Progress>>,
@@ -72,8 +72,8 @@ impl Subscription {
     /// request.
     #[must_use]
     pub const fn new(
-        reader: Reader,
-        record: Record,
+        reader: ExecutionReader,
+        record: ExecutionRecord,
         after: u64,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Self {
@@ -170,7 +170,7 @@ impl Subscription {
                 && self.goes_past_questions
                 && self.reported_question_turn == Some(turn)
             {
-                self.is_over = *self.reader.link.draining.borrow();
+                self.is_over = *self.reader.gateway_handle.draining.borrow();
                 tokio::time::sleep(QUESTION_CHECK_INTERVAL).await;
             } else {
                 self.reported_question_turn = Some(turn);
@@ -184,7 +184,7 @@ impl Subscription {
     fn has_new_position(&self) -> bool {
         self.progress
             .as_ref()
-            .is_some_and(|progress| progress.borrow().queued != self.reported_position)
+            .is_some_and(|progress| progress.borrow().queue_position != self.reported_position)
     }
 
     /// Returns true if there may be text about which the follower was not notified, and marks it as notified.
@@ -197,7 +197,7 @@ impl Subscription {
     /// Returns the queue position and marks it as reported.
     fn take_position(&mut self) -> Option<Queued> {
         self.reported_position =
-            self.progress.as_ref().and_then(|progress| progress.borrow().queued);
+            self.progress.as_ref().and_then(|progress| progress.borrow().queue_position);
         self.reported_position
     }
 

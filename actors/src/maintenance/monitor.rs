@@ -43,7 +43,7 @@ pub struct ReadingSettings {
 }
 
 /// Latest evaluation; `None` before the first reading, and if readings are disabled.
-pub type LatestEvaluation = Option<Pressure>;
+pub type LatestPressure = Option<Pressure>;
 
 /// Arguments of the monitor.
 pub struct MonitorArgs {
@@ -54,7 +54,7 @@ pub struct MonitorArgs {
     /// Limits above which alerts are raised.
     pub alert_spec: AlertSpec,
     /// Sender of the latest evaluation.
-    pub pressure: watch::Sender<LatestEvaluation>,
+    pub pressure: watch::Sender<LatestPressure>,
 }
 
 /// State of the actor.
@@ -90,7 +90,7 @@ impl Actor for MonitorActor {
             data.apply_reading(reading);
         }
         data.tasks.spawn(with_panic_guard(run_readings(myself, settings), move || {
-            _ = myself_on_panic.cast(MonitorMsg::WorkerPanicked);
+            _ = myself_on_panic.cast(MonitorMsg::ReadingPanicked);
         }));
         Ok(data)
     }
@@ -103,7 +103,7 @@ impl Actor for MonitorActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             MonitorMsg::Measured(reading) => data.apply_reading(reading),
-            MonitorMsg::WorkerPanicked => return Err("the reading of the machine panicked".into()),
+            MonitorMsg::ReadingPanicked => return Err("the reading of the machine panicked".into()),
             MonitorMsg::Observed(AlertInput::Tick) => {
                 data.is_tick_pending = false;
                 data.observe_requests();
@@ -188,13 +188,13 @@ impl MonitorData {
     fn apply_reading(&mut self, reading: HostReading) {
         let Some(ReadingSettings { spec, .. }) = &self.args.reading_settings else { return };
         self.gauges = step(std::mem::take(&mut self.gauges), &reading, spec);
-        let (short, basis, at) =
+        let (shortages, basis, at) =
             (self.gauges.shortages(), basis(&reading, spec), self.args.services.clock.now());
         let previous = self.args.pressure.borrow().clone();
-        log_change(previous.as_ref(), &short, basis);
-        let unchanged_pressure = previous.filter(|previous| previous.short == short);
+        log_change(previous.as_ref(), &shortages, basis);
+        let unchanged_pressure = previous.filter(|previous| previous.short == shortages);
         let since = unchanged_pressure.map_or(at, |previous| previous.since);
-        let pressure = Pressure { short, since, at, basis, reading };
+        let pressure = Pressure { short: shortages, since, at, basis, reading };
         self.observe(AlertInput::Shortages(pressure.short.clone()));
         if let Some(bytes) = reading.disk_free_bytes {
             self.observe(AlertInput::LedgerFreeBytes(bytes));
@@ -210,27 +210,27 @@ impl MonitorData {
 }
 
 /// Logs changes of the evaluation.
-fn log_change(previous: Option<&Pressure>, short: &[Shortage], basis: PressureBasis) {
+fn log_change(previous: Option<&Pressure>, shortages: &[Shortage], basis: PressureBasis) {
     if basis == PressureBasis::Fallback && previous.is_none_or(|previous| previous.basis != basis) {
         tracing::warn!("kernel reports no stalls: using memory and load");
     }
-    let is_changed = previous.map_or(!short.is_empty(), |previous| previous.short != short);
-    match (is_changed, short.is_empty()) {
+    let is_changed = previous.map_or(!shortages.is_empty(), |previous| previous.short != shortages);
+    match (is_changed, shortages.is_empty()) {
         (false, _) => {}
-        (true, false) => tracing::warn!(?short, "host under pressure: refusing new work"),
+        (true, false) => tracing::warn!(?shortages, "host under pressure: refusing new work"),
         (true, true) => tracing::info!("pressure cleared: accepting new work"),
     }
 }
 
 /// Returns true if new work must be rejected.
-pub(crate) fn is_pressure_high(latest: &LatestEvaluation) -> bool {
+pub(crate) fn is_pressure_high(latest: &LatestPressure) -> bool {
     latest.as_ref().is_some_and(Pressure::is_high)
 }
 
 /// Returns the rejection of new work, while a resource of the machine is short.
-pub(crate) fn pressure_refusal(pressure: &LatestEvaluation) -> Option<Failure> {
+pub(crate) fn pressure_refusal(pressure: &LatestPressure) -> Option<Failure> {
     let pressure = pressure.as_ref().filter(|pressure| pressure.is_high())?;
-    let short: Vec<_> = pressure.short.iter().map(|short| short.as_words()).collect();
-    let message = format!("the machine is short of {}", short.join(" and "));
+    let shortages: Vec<_> = pressure.short.iter().map(|short| short.as_words()).collect();
+    let message = format!("the machine is short of {}", shortages.join(" and "));
     Some(Failure::new(Code::Pressure, message))
 }

@@ -72,7 +72,7 @@ pub struct Capacity {
 
 /// Time limits of the phases of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deadlines {
+pub struct PhaseTimeouts {
     /// Longest time from the start request to a running process.
     pub start: Duration,
     /// Longest run time of the process, for each attempt.
@@ -89,9 +89,9 @@ pub struct Deadlines {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetrySpec {
     /// Maximum number of retries after the first attempt; 0 disables retries.
-    pub max: u32,
+    pub max_retries: u32,
     /// Pause before the first retry.
-    pub base: Duration,
+    pub base_delay: Duration,
     /// Factor by which the pause grows from one retry to the next.
     pub factor: f64,
     /// True if a read-write agent is retried even after it received its input.
@@ -101,7 +101,7 @@ pub struct RetrySpec {
 impl Default for RetrySpec {
     /// Three retries, after 1, 2 and 4 seconds.
     fn default() -> Self {
-        Self { max: 3, base: Duration::from_secs(1), factor: 2.0, after_start: false }
+        Self { max_retries: 3, base_delay: Duration::from_secs(1), factor: 2.0, after_start: false }
     }
 }
 
@@ -176,14 +176,14 @@ pub struct WorkLimits {
     /// Limits of the slots and of the queue.
     pub capacity: Capacity,
     /// Deadlines of an attempt.
-    pub deadlines: Deadlines,
+    pub timeouts: PhaseTimeouts,
     /// Size limits of input and output.
     pub sizes: SizeLimits,
 }
 
 /// Facts about the program of an agent on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ProgramFacts {
+pub struct ProgramWorkerSpec {
     /// File name of the program while the program is not installed. The agent accepts no work meanwhile.
     pub missing_program: Option<Box<str>>,
     /// Confinement of the processes.
@@ -200,9 +200,9 @@ pub struct ProgramFacts {
 
 /// Worker of an agent: its kind, with the facts that only agents of this kind have.
 #[derive(Debug, Clone, PartialEq)]
-pub enum WorkerFacts {
+pub enum WorkerSpec {
     /// Program on this machine.
-    Program(ProgramFacts),
+    Program(ProgramWorkerSpec),
     /// A2A agent of another service.
     Remote,
     /// Team of other agents of this service.
@@ -223,7 +223,7 @@ pub struct AgentSpec {
     /// Access type: read-only or read-write.
     pub access: Access,
     /// Worker behind the agent.
-    pub worker: WorkerFacts,
+    pub worker: WorkerSpec,
     /// Limits of slots, queue, time and size.
     pub limits: WorkLimits,
     /// Retry policy.
@@ -245,26 +245,26 @@ impl AgentSpec {
     #[must_use]
     pub const fn kind(&self) -> AgentKind {
         match self.worker {
-            WorkerFacts::Program(_) => AgentKind::Program,
-            WorkerFacts::Remote => AgentKind::Remote,
-            WorkerFacts::Team(_) => AgentKind::Team,
-            WorkerFacts::Cognitive(_) => AgentKind::Cognitive,
+            WorkerSpec::Program(_) => AgentKind::Program,
+            WorkerSpec::Remote => AgentKind::Remote,
+            WorkerSpec::Team(_) => AgentKind::Team,
+            WorkerSpec::Cognitive(_) => AgentKind::Cognitive,
         }
     }
 
     /// Returns the facts about the agent's program, or `None` for an agent of another kind.
     #[must_use]
-    pub const fn program(&self) -> Option<&ProgramFacts> {
+    pub const fn program(&self) -> Option<&ProgramWorkerSpec> {
         match &self.worker {
-            WorkerFacts::Program(program) => Some(program),
+            WorkerSpec::Program(program) => Some(program),
             _ => None,
         }
     }
 
     /// Returns the facts about the agent's program to change them, or `None` for an agent of another kind.
-    pub const fn program_mut(&mut self) -> Option<&mut ProgramFacts> {
+    pub const fn program_mut(&mut self) -> Option<&mut ProgramWorkerSpec> {
         match &mut self.worker {
-            WorkerFacts::Program(program) => Some(program),
+            WorkerSpec::Program(program) => Some(program),
             _ => None,
         }
     }
@@ -273,7 +273,7 @@ impl AgentSpec {
     #[must_use]
     pub const fn team(&self) -> Option<&Arc<TeamPlan>> {
         match &self.worker {
-            WorkerFacts::Team(plan) => Some(plan),
+            WorkerSpec::Team(plan) => Some(plan),
             _ => None,
         }
     }
@@ -282,7 +282,7 @@ impl AgentSpec {
     #[must_use]
     pub const fn cognitive(&self) -> Option<&Arc<CognitiveSpec>> {
         match &self.worker {
-            WorkerFacts::Cognitive(cognitive) => Some(cognitive),
+            WorkerSpec::Cognitive(cognitive) => Some(cognitive),
             _ => None,
         }
     }

@@ -20,7 +20,7 @@ pub enum ModelMessage {
         /// Text of the reply.
         text: String,
         /// Calls of the reply.
-        calls: Vec<ModelCall>,
+        calls: Vec<ModelToolCall>,
     },
     /// Result of a call.
     ToolResult {
@@ -45,7 +45,7 @@ impl fmt::Debug for ModelMessage {
 
 /// Call in the conversation with a model.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ModelCall {
+pub struct ModelToolCall {
     /// Id of the call in its conversation.
     pub id: String,
     /// Name of the tool.
@@ -54,7 +54,7 @@ pub struct ModelCall {
     pub arguments: String,
 }
 
-impl fmt::Debug for ModelCall {
+impl fmt::Debug for ModelToolCall {
     /// Omits the arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelCall").field("tool", &self.tool).finish_non_exhaustive()
@@ -63,14 +63,14 @@ impl fmt::Debug for ModelCall {
 
 /// Call that a reply requests.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ReplyCall {
+pub struct RequestedToolCall {
     /// Name of the tool.
     pub tool: String,
     /// Arguments as the text of a JSON object; a model may write something else.
     pub arguments: String,
 }
 
-impl fmt::Debug for ReplyCall {
+impl fmt::Debug for RequestedToolCall {
     /// Omits the arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReplyCall").field("tool", &self.tool).finish_non_exhaustive()
@@ -119,7 +119,7 @@ pub struct ModelReply {
     /// Text of the reply.
     pub text: String,
     /// Calls, in the order of the reply. The ids of the provider are not kept: the run numbers its calls.
-    pub calls: Vec<ReplyCall>,
+    pub calls: Vec<RequestedToolCall>,
     /// Used tokens; `None` if the provider does not report them.
     pub tokens: Option<TokenCounts>,
     /// True if the provider cut the reply off at the greatest length.

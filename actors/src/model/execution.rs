@@ -20,14 +20,17 @@ use serde::{Deserialize, Serialize};
 
 pub use super::id::AttemptId;
 
-use State::{Cancelled, Cleanup, Completed, Failed, Idle, Running, Starting, Timeout, Waiting};
+use ExecutionState::{
+    Cancelled, Cleanup, Completed, Failed, Idle, Running, Starting, Timeout, Waiting,
+};
 
 /// State of an execution, as published in `/status`, in the history and in documents.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+#[schemars(rename = "State")]
+pub enum ExecutionState {
     /// Accepted and possibly queued; also the final state after the clean-up.
     Idle,
     /// The start was requested.
@@ -49,7 +52,7 @@ pub enum State {
 }
 
 /// Every transition. No other place lists transitions.
-pub const TRANSITIONS: &[(State, State)] = &[
+pub const TRANSITIONS: &[(ExecutionState, ExecutionState)] = &[
     (Idle, Starting),
     (Idle, Cancelled),
     (Idle, Failed), // The queue timeout expired, or the service stopped before the start.
@@ -75,7 +78,7 @@ pub const TRANSITIONS: &[(State, State)] = &[
     (Cleanup, Idle),
 ];
 
-impl State {
+impl ExecutionState {
     /// Every state.
     pub const ALL: &[Self] =
         &[Idle, Starting, Running, Waiting, Completed, Failed, Timeout, Cancelled, Cleanup];
@@ -115,7 +118,7 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ExecutionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -141,7 +144,7 @@ impl Outcome {
 
     /// Returns the state that corresponds to the outcome.
     #[must_use]
-    pub const fn state(self) -> State {
+    pub const fn state(self) -> ExecutionState {
         match self {
             Self::Completed => Completed,
             Self::Failed => Failed,
@@ -208,9 +211,9 @@ impl Interruption {
 #[serde(rename_all = "camelCase")]
 pub struct StateChange {
     /// Previous state.
-    pub from: State,
+    pub from: ExecutionState,
     /// New state.
-    pub to: State,
+    pub to: ExecutionState,
     /// Attempt during which the transition happened.
     pub attempt_id: AttemptId,
     /// Time of the transition.
@@ -227,7 +230,7 @@ impl StateChange {
     /// Creates a transition without an interruption.
     #[must_use]
     pub const fn new(
-        (from, to): (State, State),
+        (from, to): (ExecutionState, ExecutionState),
         attempt_id: AttemptId,
         at: DateTime<Utc>,
         reason: String,

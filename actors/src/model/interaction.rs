@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 pub use self::answer::{AnswerSource, AnswerValue, InteractionAnswer, InteractionEnd};
 pub use self::question::{
-    InteractionKind, OptionKind, Question, QuestionOption, ToolCallSubject, WireId,
+    OptionKind, Question, QuestionKind, QuestionOption, ToolCallSubject, WireId,
 };
 use super::id::{AgentId, AttemptId, ContextId, ExecutionId, PrincipalId};
 

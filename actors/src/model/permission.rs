@@ -49,20 +49,20 @@ impl PermissionVerdict {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PermissionRule {
     /// Patterns of the tool's name.
-    pub tool: Vec<String>,
+    pub tool_patterns: Vec<String>,
     /// Kinds of the tool, such as `execute`.
-    pub kind: Vec<String>,
+    pub tool_kinds: Vec<String>,
     /// Patterns of the command line. For `allow` the command line must be one simple command.
-    pub command: Vec<String>,
+    pub command_patterns: Vec<String>,
     /// Patterns of the paths. For `allow` all paths of the call must fit and be known.
-    pub path: Vec<String>,
+    pub path_patterns: Vec<String>,
     /// Verdict of the rule.
-    pub then: Option<PermissionVerdict>,
+    pub verdict: Option<PermissionVerdict>,
 }
 
 /// Consequence of a call that the agent made without permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnUnauthorized {
+pub enum UnauthorizedCallAction {
     /// Reports the call, and stops the turn.
     #[default]
     Stop,
@@ -72,7 +72,7 @@ pub enum OnUnauthorized {
 
 /// Consequence of an interaction that nobody answers in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnTimeout {
+pub enum TimeoutAction {
     /// Denies the call; the turn continues.
     #[default]
     Deny,
@@ -86,15 +86,15 @@ pub struct PermissionPolicy {
     /// Rules in their order; the first that fits decides.
     pub rules: Vec<PermissionRule>,
     /// Verdicts by tool name, applied after the rules: deny before ask before allow, longest pattern first.
-    pub tools: BTreeMap<String, PermissionVerdict>,
+    pub tool_verdicts: BTreeMap<String, PermissionVerdict>,
     /// Verdict of a call that no rule fits.
-    pub default: PermissionVerdict,
+    pub default_verdict: PermissionVerdict,
     /// Time after which an interaction expires.
     pub timeout: Duration,
     /// Consequence of an expired interaction.
-    pub on_timeout: OnTimeout,
+    pub on_timeout: TimeoutAction,
     /// Consequence of a call without permission.
-    pub on_unauthorized: OnUnauthorized,
+    pub on_unauthorized: UnauthorizedCallAction,
     /// Conditions of an answer by a person.
     pub terms: ApprovalTerms,
     /// Greatest number of tool calls in a turn; `None` is unlimited.
@@ -105,11 +105,11 @@ impl Default for PermissionPolicy {
     fn default() -> Self {
         Self {
             rules: Vec::new(),
-            tools: BTreeMap::new(),
-            default: PermissionVerdict::Ask,
+            tool_verdicts: BTreeMap::new(),
+            default_verdict: PermissionVerdict::Ask,
             timeout: Duration::from_secs(300),
-            on_timeout: OnTimeout::Deny,
-            on_unauthorized: OnUnauthorized::Stop,
+            on_timeout: TimeoutAction::Deny,
+            on_unauthorized: UnauthorizedCallAction::Stop,
             terms: ApprovalTerms { approvers: vec![OWNER_APPROVER.to_owned()], four_eyes: false },
             max_tool_calls: None,
         }

@@ -2,10 +2,10 @@
 
 pub mod backend_program;
 pub mod mcp_server;
-pub mod program_runtime;
+pub mod runtime_settings;
 pub mod stdio_protocol;
+pub mod tool_backends;
 pub mod tool_program;
-pub mod tool_sources;
 pub mod version;
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use self::program_runtime::ProgramRuntime;
+use self::runtime_settings::ProgramRuntimeSettings;
 use self::stdio_protocol::{ControlSpec, PoolSettings, StdioProtocol};
 use super::agent::success_criteria::{FailureRules, SuccessCriteria, UsageRules, pattern_sources};
 use super::host::resources::ResourceLimits;
@@ -67,7 +67,7 @@ pub enum EventDialect {
 
 /// Handling of a running program when the service is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnServiceLoss {
+pub enum ServiceLossAction {
     /// The program continues, and the next process of the service reattaches to it.
     #[default]
     Reattach,
@@ -86,14 +86,14 @@ pub enum VariableSecrecy {
 
 /// Environment variable of a program.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Variable {
+pub struct EnvVariable {
     /// Value of the variable.
     pub value: String,
     /// Secrecy, which determines whether the value is registered for redaction.
     pub secrecy: VariableSecrecy,
 }
 
-impl std::fmt::Debug for Variable {
+impl std::fmt::Debug for EnvVariable {
     /// Hides the value: a specification must be printable without its secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.secrecy {
@@ -105,7 +105,7 @@ impl std::fmt::Debug for Variable {
 
 /// User as which a program runs, if it is not the service's own. It has no supplementary groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct User {
+pub struct UnixUser {
     /// Numeric id of the user.
     pub uid: u32,
     /// Numeric id of the user's group.
@@ -133,9 +133,9 @@ pub struct ProgramSpec {
     /// Default values of `{{ param.x }}`.
     pub params: BTreeMap<String, String>,
     /// Environment variables besides the allow-list.
-    pub env: BTreeMap<String, Variable>,
+    pub env: BTreeMap<String, EnvVariable>,
     /// User as which the program runs; `None` is the user of the service.
-    pub user: Option<User>,
+    pub user: Option<UnixUser>,
     /// True if the service picks the user from its configured range.
     pub has_dynamic_user: bool,
     /// Absolute path of the working folder.
@@ -155,7 +155,7 @@ pub struct ProgramSpec {
     /// Format of the usage report.
     pub usage: UsageRules,
     /// Handling of the running program when the service is killed.
-    pub on_loss: OnServiceLoss,
+    pub on_loss: ServiceLossAction,
     /// Detection of questions to a person.
     pub prompts: PromptPatterns,
     /// Sandbox of the program: the files and networks that it may use.
@@ -163,7 +163,7 @@ pub struct ProgramSpec {
     /// Resource limits.
     pub resources: ResourceLimits,
     /// Runtime settings beside the arguments.
-    pub program_runtime: ProgramRuntime,
+    pub program_runtime: ProgramRuntimeSettings,
     /// Session resume, if the program supports it.
     pub session: Option<Box<SessionSpec>>,
     /// Protocol of a program that reads several messages; `None` if the program reads its input to the end.
@@ -196,14 +196,14 @@ impl PartialEq for PromptPatterns {
 
 /// Exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum ProcessExit {
     /// Exit with this code.
     Code(i32),
     /// Termination by this signal.
     Signal(i32),
 }
 
-impl Exit {
+impl ProcessExit {
     /// Returns the exit code; `None` after a signal.
     #[must_use]
     pub const fn code(self) -> Option<i32> {

@@ -84,9 +84,9 @@ impl DeliveryStage {
 
 /// Delivery state of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeliveryState {
+pub struct DeliveryProgress {
     /// Number of the last delivered event.
-    pub delivered: u64,
+    pub last_delivered_event: u64,
     /// Number of failed deliveries of the next event.
     pub failures: u32,
     /// Time of the first failed delivery of the next event.
@@ -109,7 +109,7 @@ pub struct PendingTarget {
     /// Owner of the target.
     pub owner: PrincipalId,
     /// Delivery state of the target.
-    pub state: DeliveryState,
+    pub state: DeliveryProgress,
     /// True if the execution has ended, so that no further events follow.
     pub ended: bool,
 }

@@ -234,13 +234,13 @@ pub struct ScheduleView {
     /// State of the schedule.
     pub state: ScheduleState,
     /// Next due time.
-    pub next: Option<DateTime<Utc>>,
+    pub next_due_at: Option<DateTime<Utc>>,
     /// Executions of the schedule that have not ended.
     pub running_executions: Vec<ExecutionId>,
     /// Number of waiting occurrences.
     pub waiting: usize,
     /// Number of consecutive failures, as far as known since the start of the service.
-    pub streak: u32,
+    pub failure_streak: u32,
     /// True if a part of the texts is shown redacted.
     pub redacted: bool,
 }

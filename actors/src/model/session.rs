@@ -29,7 +29,7 @@ pub struct Conversation {
 impl Conversation {
     /// Returns the conversation of a request.
     #[must_use]
-    pub fn of(request: &Request) -> Self {
+    pub fn from_request(request: &Request) -> Self {
         let Request { origin, agent, context, .. } = request;
         Self { owner: origin.owner, agent: agent.clone(), context: context.clone() }
     }
@@ -88,7 +88,7 @@ pub struct SessionSpec {
     /// Templates of all arguments for a later message.
     pub resume_args: Vec<String>,
     /// True if the service generates the id of a new session; false if the program reports it.
-    pub gives_id: bool,
+    pub generates_id: bool,
     /// Time after the last message during which a session is resumed; `None` for as long as the session is known.
     pub ttl: Option<Duration>,
     /// Pattern that finds the id in the program's output: its first group, or the whole match.
@@ -104,7 +104,7 @@ impl PartialEq for SessionSpec {
         let Self {
             start_args: begin,
             resume_args: resume,
-            gives_id,
+            generates_id,
             ttl,
             regex,
             json_pointer,
@@ -112,7 +112,7 @@ impl PartialEq for SessionSpec {
         } = self;
         *begin == other.start_args
             && *resume == other.resume_args
-            && *gives_id == other.gives_id
+            && *generates_id == other.generates_id
             && *ttl == other.ttl
             && pattern_sources(regex) == pattern_sources(&other.regex)
             && *json_pointer == other.json_pointer

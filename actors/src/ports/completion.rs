@@ -18,7 +18,7 @@ pub enum CompletionError {
 /// Language models. An implementation limits the length and the time of a reply, and repeats a call that a fault of
 /// the network or of the provider prevented.
 #[async_trait]
-pub trait Completions: Send + Sync + 'static {
+pub trait CompletionClient: Send + Sync + 'static {
     /// Requests a reply. A dropped future drops the request.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::ledger::LedgerError;
 use crate::model::execution::event::{Event, TextRange};
-use crate::model::host::storage_stats::{Deletion, RetentionBatch, StorageStats};
+use crate::model::host::storage_stats::{DeletionOutcome, RetentionBatch, StorageStats};
 use crate::model::id::{ExecutionId, PrincipalId};
 
 /// Slice of a text that begins and ends with whole characters.
@@ -60,7 +60,7 @@ pub trait History: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the names could not be read.
-    async fn callers(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError>;
+    async fn principal_names(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError>;
 
     /// Returns the storage statistics.
     ///
@@ -72,7 +72,7 @@ pub trait History: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn remove(&self, id: ExecutionId) -> Result<Deletion, LedgerError>;
+    async fn remove(&self, id: ExecutionId) -> Result<DeletionOutcome, LedgerError>;
 
     /// Removes some executions that have ended, in one short transaction. Returns the number of removed executions; 0
     /// when there are no more.

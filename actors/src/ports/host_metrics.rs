@@ -12,7 +12,7 @@ pub trait HostMetrics: Send + Sync + 'static {
     async fn read(&self) -> HostReading;
 
     /// Returns the total memory of the machine in bytes, if known.
-    fn memory(&self) -> Option<u64> {
+    fn total_memory(&self) -> Option<u64> {
         None
     }
 }

@@ -12,14 +12,16 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::model::access::principal::{Token, TokenSeed};
+use crate::model::access::principal::{ConfiguredToken, Token};
 use crate::model::agent::Access;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::QueueReason;
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::content::StoredPart;
-use crate::model::execution::event::{Chunk, Event, EventKind, TextRange};
-use crate::model::execution::record::{ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record};
+use crate::model::execution::event::{Event, EventKind, TextChunk, TextRange};
+use crate::model::execution::record::{
+    ExecutionFilter, ExecutionPage, ExecutionPageQuery, ExecutionRecord,
+};
 use crate::model::execution::request::{DedupKeys, Overrides, Trigger};
 use crate::model::execution::trace::TraceContext;
 use crate::model::execution::{AttemptId, Fence, Outcome, StateChange};
@@ -44,7 +46,7 @@ pub struct AcceptCommand {
     /// Digest of the content: a request with the same key and another digest is rejected.
     pub digest: [u8; 32],
     /// Key of the content, and the time since when an equal request may share its result; `None` disables coalescing.
-    pub content: Option<([u8; 32], DateTime<Utc>)>,
+    pub coalescing_key: Option<([u8; 32], DateTime<Utc>)>,
     /// Id of the conversation.
     pub context: ContextId,
     /// Trigger of the request.
@@ -56,7 +58,7 @@ pub struct AcceptCommand {
     /// Redacted text of all parts of the input.
     pub input: String,
     /// Location of each part in the text.
-    pub pieces: Vec<StoredPart>,
+    pub parts: Vec<StoredPart>,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
     /// Overrides of the caller.
@@ -64,7 +66,7 @@ pub struct AcceptCommand {
     /// True if redaction left the input unchanged.
     pub replayable: bool,
     /// Raw input in encrypted form, if redaction changed it.
-    pub sealed: Option<Vec<u8>>,
+    pub sealed_input: Option<Vec<u8>>,
     /// Time of acceptance.
     pub at: DateTime<Utc>,
 }
@@ -74,14 +76,14 @@ impl AcceptCommand {
     /// its result. A request accepted long after now was accepted before the clock was set back, so its age is unknown.
     #[must_use]
     pub fn coalescing_window(&self) -> Option<([u8; 32], DateTime<Utc>, DateTime<Utc>)> {
-        let (key, since) = self.content?;
+        let (key, since) = self.coalescing_key?;
         Some((key, since, self.at.checked_add_signed(self.at - since)?))
     }
 }
 
 /// Answer to a question of the agent. All its text is redacted.
 #[derive(Debug, Clone)]
-pub struct ResumeCommand {
+pub struct AnswerCommand {
     /// Execution that waits for the answer.
     pub id: ExecutionId,
     /// Agent of the execution.
@@ -101,7 +103,7 @@ pub struct ResumeCommand {
     /// Redacted text of all parts.
     pub input: String,
     /// Location of each part in the text.
-    pub pieces: Vec<StoredPart>,
+    pub parts: Vec<StoredPart>,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
     /// Overrides of the caller.
@@ -109,14 +111,14 @@ pub struct ResumeCommand {
     /// True if redaction left the answer unchanged.
     pub replayable: bool,
     /// Raw answer in encrypted form, if redaction changed it. It replaces the input of the previous turn.
-    pub sealed: Option<Vec<u8>>,
+    pub sealed_input: Option<Vec<u8>>,
     /// Time of the answer.
     pub at: DateTime<Utc>,
 }
 
 /// Result of an [`AcceptCommand`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acceptance {
+pub enum AcceptResult {
     /// The request became a new row.
     Created,
     /// The request became a new row, and this execution of the same caller has the same content: it has completed since
@@ -128,7 +130,7 @@ pub enum Acceptance {
     Conflict,
 }
 
-impl Acceptance {
+impl AcceptResult {
     /// Returns the result for a request whose keys identify these executions, each with the digest of its content;
     /// `None` if no key is known. Keys that identify two executions are a conflict.
     #[must_use]
@@ -147,7 +149,7 @@ pub struct ClaimCommand {
     /// Agent of the execution.
     pub agent: AgentId,
     /// Maximum number of the agent's executions that hold a slot; `None` is unlimited.
-    pub limit: Option<u32>,
+    pub max_running: Option<u32>,
     /// Folder that the execution modifies, if any. While it starts or runs, the ledger grants no claim on an
     /// overlapping folder, for any agent.
     pub workspace: Option<Workspace>,
@@ -175,7 +177,7 @@ pub enum ClaimResult {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WriteBatch {
     /// Redacted text, to which the events may refer.
-    pub chunks: Vec<Chunk>,
+    pub chunks: Vec<TextChunk>,
     /// Events in their order, each with its time.
     pub events: Vec<(DateTime<Utc>, EventKind)>,
 }
@@ -233,7 +235,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn accept(&self, command: AcceptCommand) -> Result<Acceptance, LedgerError>;
+    async fn accept(&self, command: AcceptCommand) -> Result<AcceptResult, LedgerError>;
 
     /// Returns the same as [`Ledger::find_by_key`] from memory, for a message that was repeated more than once. `None`
     /// means that the memory has no entry.
@@ -250,7 +252,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn resume(&self, command: ResumeCommand) -> Result<bool, LedgerError>;
+    async fn record_answer(&self, command: AnswerCommand) -> Result<bool, LedgerError>;
 
     /// Returns the execution with this key, and the digest of its content.
     ///
@@ -285,7 +287,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn record(
+    async fn append_events(
         &self,
         id: ExecutionId,
         fence: Fence,
@@ -299,7 +301,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError>;
+    async fn append_chunk(&self, id: ExecutionId, chunk: TextChunk) -> Result<(), LedgerError>;
 
     /// Deletes the output of an attempt, which will be written again from its start. The input stays.
     ///
@@ -321,7 +323,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the execution could not be read.
-    async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError>;
+    async fn execution(&self, id: ExecutionId) -> Result<Option<ExecutionRecord>, LedgerError>;
 
     /// Returns the sealed input of the latest turn of an execution, if there is one.
     ///
@@ -333,7 +335,10 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the executions could not be read.
-    async fn executions(&self, filter: ExecutionFilter) -> Result<Vec<Record>, LedgerError>;
+    async fn executions(
+        &self,
+        filter: ExecutionFilter,
+    ) -> Result<Vec<ExecutionRecord>, LedgerError>;
 
     /// Returns a page of an agent's executions, sorted by status time and id, latest first. Times are compared in
     /// microseconds.
@@ -373,9 +378,9 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn replace_seeded_tokens(
+    async fn replace_configured_tokens(
         &self,
-        tokens: Vec<TokenSeed>,
+        tokens: Vec<ConfiguredToken>,
         at: DateTime<Utc>,
     ) -> Result<(), LedgerError>;
 

@@ -53,19 +53,19 @@ impl TextRedactor {
 
 /// Receiver of the order to stop a call.
 #[derive(Debug)]
-pub struct CallStop(watch::Receiver<bool>);
+pub struct StopReceiver(watch::Receiver<bool>);
 
-impl CallStop {
-    /// Creates a receiver, and the sender with which [`give`](CallStopSender::give) orders the stop.
+impl StopReceiver {
+    /// Creates a receiver, and the sender with which [`request_stop`](StopSender::request_stop) orders the stop.
     #[must_use]
-    pub fn channel() -> (CallStopSender, Self) {
+    pub fn channel() -> (StopSender, Self) {
         let (sender, receiver) = watch::channel(false);
-        (CallStopSender(sender), Self(receiver))
+        (StopSender(sender), Self(receiver))
     }
 
     /// Returns true if the call has to stop.
     #[must_use]
-    pub fn is_given(&self) -> bool {
+    pub fn is_stop_requested(&self) -> bool {
         *self.0.borrow() || self.0.has_changed().is_err()
     }
 
@@ -78,7 +78,7 @@ impl CallStop {
     ///
     /// # Errors
     /// Returns that of `work`, or a sentence that nothing reads.
-    pub async fn interrupt(
+    pub async fn run_until_stopped(
         &mut self,
         work: impl Future<Output = Result<String, String>>,
     ) -> Result<String, String> {
@@ -91,18 +91,18 @@ impl CallStop {
 
 /// Sender of the order to stop a call. Dropping it is an order too.
 #[derive(Debug)]
-pub struct CallStopSender(watch::Sender<bool>);
+pub struct StopSender(watch::Sender<bool>);
 
-impl CallStopSender {
+impl StopSender {
     /// Orders the call to stop.
-    pub fn give(&self) {
+    pub fn request_stop(&self) {
         self.0.send_replace(true);
     }
 }
 
 /// Tools of this service.
 #[async_trait]
-pub trait Tools: Send + Sync + 'static {
+pub trait ToolExecutor: Send + Sync + 'static {
     /// Returns the redacted definitions of those of the tools that MCP servers define. May start the servers. If a
     /// server gives no definition of a tool, the description states the reason.
     async fn definitions(
@@ -117,5 +117,5 @@ pub trait Tools: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns a sentence for the model that explains the failure.
-    async fn call(&self, call: ToolInvocation, stop: CallStop) -> Result<String, String>;
+    async fn call(&self, call: ToolInvocation, stop: StopReceiver) -> Result<String, String>;
 }

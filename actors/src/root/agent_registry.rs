@@ -8,7 +8,7 @@ use super::context::RootContext;
 use super::{AgentDefinition, RootMsg};
 use crate::agent::{AgentMsg, agent_removed};
 use crate::decide::recovery::restart::RestartHistory;
-use crate::execution::recover::settle_questions;
+use crate::execution::recovery::settle_questions;
 use crate::gateway::GatewayMsg;
 use crate::model::id::AgentId;
 
@@ -81,7 +81,7 @@ impl AgentChildren {
         }
         let ended = child.actor.as_ref().map(|actor| {
             let (reply, ended) = oneshot();
-            _ = actor.cast(AgentMsg::Retire(reply.into())); // A failed actor is replaced.
+            _ = actor.cast(AgentMsg::Remove(reply.into())); // A failed actor is replaced.
             ended
         });
         let (root, services, id) = (context.root.clone(), context.services.clone(), id.clone());
@@ -101,8 +101,8 @@ impl AgentChildren {
 
     /// Drops a removed agent that has finished its work, unless it was added again meanwhile.
     pub(super) fn remove_drained(&mut self, id: &AgentId, number: u64, context: &RootContext) {
-        let is_present = |removal: &AgentRemoval| removal.number == number;
-        if !self.get(id).and_then(|child| child.removal.as_ref()).is_some_and(is_present) {
+        let is_same_removal = |removal: &AgentRemoval| removal.number == number;
+        if !self.get(id).and_then(|child| child.removal.as_ref()).is_some_and(is_same_removal) {
             return;
         }
         let Some(child) = self.take(id) else { return };

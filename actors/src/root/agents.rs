@@ -13,7 +13,7 @@ use crate::decide::notification::alert::AlertInput;
 use crate::decide::recovery::restart::{
     RestartDecision, RestartHistory, RestartIntensity, start_retry_pause,
 };
-use crate::execution::recover::settle_all;
+use crate::execution::recovery::settle_all;
 use crate::gateway::{AgentRoute, GatewayMsg};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -69,8 +69,10 @@ impl AgentChild {
         let id = &self.definition.spec.id;
         match &self.actor {
             Some(actor) => AgentRoute::Open(actor.clone()),
-            None if self.restart_pause.is_some() => AgentRoute::Rejecting(agent_restarting(id)),
-            None => AgentRoute::Rejecting(agent_quarantined(id)),
+            None if self.restart_pause.is_some() => {
+                AgentRoute::Rejecting(agent_restarting_failure(id))
+            }
+            None => AgentRoute::Rejecting(agent_quarantined_failure(id)),
         }
     }
 
@@ -241,7 +243,7 @@ impl AgentChildren {
     fn quarantine(&mut self, id: &AgentId, context: &mut RootContext) {
         tracing::error!(agent = %id, "agent quarantined");
         context.services.monitor.observe(AlertInput::Quarantined(id.clone()));
-        self.settle(id.clone(), context);
+        self.settle_executions(id.clone(), context);
         if let Some(child) = self.children.get_mut(id) {
             (child.actor, child.restart_pause) = (None, None);
         }
@@ -250,16 +252,16 @@ impl AgentChildren {
     }
 
     /// Settles the executions of a quarantined agent; the root repeats this if the task panics.
-    pub(super) fn settle(&self, id: AgentId, context: &mut RootContext) {
+    pub(super) fn settle_executions(&self, id: AgentId, context: &mut RootContext) {
         let Some(driver) = self.get(&id).map(|child| Arc::clone(&child.definition.driver)) else {
             return;
         };
         let (services, agent, root) = (context.services.clone(), id.clone(), context.root.clone());
         let settling = async move {
-            settle_all(&services, &*driver, &agent, &agent_quarantined(&agent)).await;
+            settle_all(&services, &*driver, &agent, &agent_quarantined_failure(&agent)).await;
         };
         context.spawn(with_panic_guard(settling, move || {
-            _ = root.cast(RootMsg::QuarantinePanicked(id));
+            _ = root.cast(RootMsg::SettlementPanicked(id));
         }));
     }
 }
@@ -269,12 +271,12 @@ pub(super) fn is_ledger_error(error: &SpawnErr) -> bool {
     matches!(error, SpawnErr::StartupFailed(cause) if cause.is::<LedgerError>())
 }
 
-fn agent_quarantined(agent: &AgentId) -> Failure {
+fn agent_quarantined_failure(agent: &AgentId) -> Failure {
     let message = format!("agent `{agent}` failed too often and is quarantined");
     Failure::new(Code::AgentQuarantined, message)
 }
 
-fn agent_restarting(agent: &AgentId) -> Failure {
+fn agent_restarting_failure(agent: &AgentId) -> Failure {
     let message = format!(
         "agent `{agent}` failed, and is started again when the disk of the ledger can be read and written"
     );

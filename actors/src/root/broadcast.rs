@@ -13,7 +13,7 @@ use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::agent::AgentMsg;
 use crate::decide::retry::breaker::OpenCircuit;
-use crate::maintenance::monitor::{LatestEvaluation, is_pressure_high};
+use crate::maintenance::monitor::{LatestPressure, is_pressure_high};
 use crate::ports::clock::Clock;
 use crate::services::credential_breakers::OpenBreakers;
 use crate::services::panic_guard::with_panic_guard;
@@ -41,7 +41,7 @@ impl RootContext {
             tokio::join!(pressure, credentials);
         };
         self.spawn(with_panic_guard(watch_all, move || {
-            _ = root_on_panic.cast(RootMsg::SubscriptionLost);
+            _ = root_on_panic.cast(RootMsg::WatcherPanicked);
         }));
     }
 }
@@ -66,7 +66,7 @@ impl AgentChildren {
 }
 
 /// Reports each change of the resource pressure.
-async fn watch_pressure(root: ActorRef<RootMsg>, mut pressure: watch::Receiver<LatestEvaluation>) {
+async fn watch_pressure(root: ActorRef<RootMsg>, mut pressure: watch::Receiver<LatestPressure>) {
     let mut was_high = is_pressure_high(&pressure.borrow_and_update());
     while let Ok(latest) = pressure.wait_for(|now| is_pressure_high(now) != was_high).await {
         was_high = is_pressure_high(&latest);

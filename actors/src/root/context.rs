@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::RootMsg;
 use crate::decide::recovery::restart::{RestartDecision, RestartHistory, RestartIntensity, step};
 use crate::gateway::GatewayMsg;
-use crate::maintenance::monitor::LatestEvaluation;
+use crate::maintenance::monitor::LatestPressure;
 use crate::services::Services;
 
 /// Context that the parts of the root share.
@@ -23,7 +23,7 @@ pub(super) struct RootContext {
     /// Sender of the present gateway.
     pub(super) gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
     /// Sender of the latest evaluation of the machine.
-    pub(super) pressure: watch::Sender<LatestEvaluation>,
+    pub(super) pressure: watch::Sender<LatestPressure>,
     /// Start time.
     pub(super) started_at: DateTime<Utc>,
     /// Start time on the monotonic clock, from which the times of failures count.
@@ -40,7 +40,7 @@ impl RootContext {
         root: ActorRef<RootMsg>,
         services: Services,
         gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
-        pressure: watch::Sender<LatestEvaluation>,
+        pressure: watch::Sender<LatestPressure>,
     ) -> Self {
         Self {
             started_at: services.clock.now(),

@@ -23,7 +23,7 @@ impl GatewayChild {
     }
 
     /// Returns true if the gateway is this actor.
-    pub(super) fn is_actor(child: &ActorCell, context: &RootContext) -> bool {
+    pub(super) fn matches_actor(child: &ActorCell, context: &RootContext) -> bool {
         let gateway = context.gateway.borrow();
         gateway.as_ref().is_some_and(|gateway| gateway.get_id() == child.get_id())
     }

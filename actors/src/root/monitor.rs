@@ -22,7 +22,7 @@ impl MonitorChild {
     }
 
     /// Returns true if the monitor is this actor.
-    pub(super) fn is_actor(&self, child: &ActorCell) -> bool {
+    pub(super) fn matches_actor(&self, child: &ActorCell) -> bool {
         self.actor.as_ref().is_some_and(|monitor| monitor.get_id() == child.get_id())
     }
 

@@ -9,30 +9,30 @@ use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::decide::budget::today;
 use crate::decide::recovery::interruption_failure;
-use crate::execution::recover::{cancel_orphan, fail_execution};
+use crate::execution::recovery::{cancel_orphaned_hop, fail_execution};
 use crate::model::agent::team::TeamPlan;
-use crate::model::execution::record::{ExecutionFilter, Record};
+use crate::model::execution::record::{ExecutionFilter, ExecutionRecord};
 use crate::model::id::{AgentId, ExecutionId};
 use crate::ports::ledger::LedgerError;
 
 /// Settles the executions of agents that are no longer configured, and the hops whose runs have ended. Returns the
 /// agents with other unfinished ones, which is true until the agents start.
-pub(super) async fn settle_unowned(
+pub(super) async fn settle_orphans(
     agents: &AgentChildren,
     context: &RootContext,
 ) -> Result<BTreeSet<AgentId>, LedgerError> {
     let services = &context.services;
     let filter = ExecutionFilter { unfinished: true, ..ExecutionFilter::default() };
     let records = services.ledger.executions(filter).await?;
-    let runs = UnfinishedRuns::of(agents, &records);
+    let runs = UnfinishedRuns::from_records(agents, &records);
     let mut unfinished = BTreeSet::new();
     for record in &records {
         match agents.get(&record.agent) {
-            child if !runs.continue_with(record) => {
+            child if !runs.may_continue(record) => {
                 // A run has nothing but its hops, which are among these records.
                 let child = child.filter(|child| child.definition.spec.team().is_none());
                 let driver = child.map(|child| &*child.definition.driver);
-                cancel_orphan(services, driver, record).await?;
+                cancel_orphaned_hop(services, driver, record).await?;
             }
             Some(child) => {
                 let spec = &child.definition.spec;
@@ -50,7 +50,7 @@ struct UnfinishedRuns(BTreeMap<ExecutionId, Option<ExecutionId>>);
 
 impl UnfinishedRuns {
     /// Returns the runs among these executions. The execution of an agent that is no team any more is no run.
-    fn of(agents: &AgentChildren, records: &[Record]) -> Self {
+    fn from_records(agents: &AgentChildren, records: &[ExecutionRecord]) -> Self {
         let is_team = |agent: &AgentId| {
             agents.get(agent).is_some_and(|child| child.definition.spec.team().is_some())
         };
@@ -59,7 +59,7 @@ impl UnfinishedRuns {
     }
 
     /// Returns true if the execution is no hop, or if its run and the runs above it continue.
-    fn continue_with(&self, record: &Record) -> bool {
+    fn may_continue(&self, record: &ExecutionRecord) -> bool {
         let mut run = record.trigger.hop().map(|hop| hop.parent);
         // Teams are nested a few levels deep; a longer chain is none that this service has recorded.
         for _ in 0..=TeamPlan::MAX_DEPTH {

@@ -22,7 +22,7 @@ impl RetentionChild {
     }
 
     /// Returns true if the retention actor is this one.
-    pub(super) fn is_actor(&self, child: &ActorCell) -> bool {
+    pub(super) fn matches_actor(&self, child: &ActorCell) -> bool {
         self.actor.as_ref().is_some_and(|actor| actor.get_id() == child.get_id())
     }
 

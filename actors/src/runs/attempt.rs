@@ -11,7 +11,7 @@ use crate::model::code::Code;
 use crate::model::failure::Failure;
 
 /// Pause before an action is repeated that failed because of the ledger.
-pub(super) const LEDGER_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const LEDGER_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Start of an attempt at a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum RunExit {
     /// The run continues after the next start of the service.
     Suspended,
     /// Another actor has the run now.
-    Replaced,
+    Superseded,
 }
 
 impl RunExit {
@@ -46,8 +46,8 @@ impl RunExit {
                 let failure = Failure::new(Code::Cancelled, "the run was stopped");
                 reporter.report_exit(Err(failure), None);
             }
-            Self::Suspended => reporter.suspend(),
-            Self::Replaced => reporter.detach(),
+            Self::Suspended => reporter.report_suspension(),
+            Self::Superseded => reporter.detach(),
         }
     }
 }
@@ -61,10 +61,10 @@ pub(super) struct RunHandle {
 impl RunHandle {
     /// Starts the attempt.
     pub(super) fn spawn<F: Future<Output = ()> + Send + 'static>(
-        attempt: impl FnOnce(StopOrder) -> F,
+        attempt: impl FnOnce(StopSignal) -> F,
     ) -> Self {
         let (stop, order) = watch::channel(false);
-        let attempt = attempt(StopOrder(order));
+        let attempt = attempt(StopSignal(order));
         Self { stop, task: tokio::spawn(attempt.instrument(tracing::Span::current())) }
     }
 
@@ -94,11 +94,11 @@ impl Drop for RunHandle {
 }
 
 /// Receiver of the order to stop.
-pub(super) struct StopOrder(watch::Receiver<bool>);
+pub(super) struct StopSignal(watch::Receiver<bool>);
 
-impl StopOrder {
+impl StopSignal {
     /// Returns true if the run has to stop.
-    pub(super) fn is_given(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         *self.0.borrow()
     }
 

@@ -1,13 +1,13 @@
 //! Driver of cognitive agents: each attempt is a run, in which a model decides on tool calls until it has an answer.
 //!
-//! `actions` performs the actions, and `recording` writes the steps between them. `restoring` reads a run from the
+//! `actions` performs the actions, and `recording` writes the steps between them. `stored_run` reads a run from the
 //! ledger. The processes of its tools end with the attempt, and its facts are events of its execution, so it can always
 //! be claimed and resumed.
 
 mod actions;
 mod recording;
-mod restoring;
 mod run;
+mod stored_run;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,45 +16,45 @@ use async_trait::async_trait;
 
 use self::run::CognitiveAttempt;
 use crate::driver::report::Reporter;
-use crate::driver::{AttemptLease, ClaimedWork, Driver, Lease, Work};
-use crate::gateway::requests::RunRequests;
-use crate::gateway::requests_slot::RequestsSlot;
+use crate::driver::{AttemptLease, AttemptWork, ClaimedWork, Driver, Lease};
+use crate::gateway::request_handle_cell::RequestHandleCell;
+use crate::gateway::requests::HopHandle;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::AttemptId;
 use crate::model::execution::request::Request;
 use crate::model::id::ExecutionId;
-use crate::ports::completion::Completions;
-use crate::ports::tools::Tools;
+use crate::ports::completion::CompletionClient;
+use crate::ports::tools::ToolExecutor;
 use crate::runs::attempt::{RunHandle, RunStart};
 
 /// Driver of a cognitive agent. It needs a tokio runtime.
 pub struct CognitiveDriver {
-    requests_slot: RequestsSlot,
-    completions: Arc<dyn Completions>,
-    tools: Arc<dyn Tools>,
+    requests_slot: RequestHandleCell,
+    completions: Arc<dyn CompletionClient>,
+    tools: Arc<dyn ToolExecutor>,
 }
 
 impl CognitiveDriver {
     /// Creates a driver that requests replies and calls tools through these ports.
     #[must_use]
     pub const fn new(
-        requests_slot: RequestsSlot,
-        completions: Arc<dyn Completions>,
-        tools: Arc<dyn Tools>,
+        requests_slot: RequestHandleCell,
+        completions: Arc<dyn CompletionClient>,
+        tools: Arc<dyn ToolExecutor>,
     ) -> Self {
         Self { requests_slot, completions, tools }
     }
 
-    fn spawn_run(&self, work: Work, reporter: Reporter, start: RunStart) -> Lease {
+    fn spawn_run(&self, work: AttemptWork, reporter: Reporter, start: RunStart) -> Lease {
         let (run, slot) = (work.execution, self.requests_slot.clone());
         let (completions, tools) = (Arc::clone(&self.completions), Arc::clone(&self.tools));
-        let task = RunHandle::spawn(async move |stop| {
-            let requests = RunRequests::new(slot.requests().await);
+        let run_handle = RunHandle::spawn(async move |stop| {
+            let requests = HopHandle::new(slot.requests().await);
             let attempt = CognitiveAttempt { requests, completions, tools, work, start };
             attempt.run(reporter, stop).await;
         });
-        Box::new(CognitiveLease { run, task })
+        Box::new(CognitiveLease { run, run_handle })
     }
 }
 
@@ -65,7 +65,7 @@ impl Driver for CognitiveDriver {
         None
     }
 
-    fn start(&self, work: Work, reporter: Reporter) -> Lease {
+    fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         self.spawn_run(work, reporter, RunStart::New)
     }
 
@@ -74,7 +74,7 @@ impl Driver for CognitiveDriver {
         Some(ClaimedWork { run_time: Some(Duration::ZERO) })
     }
 
-    fn resume(&self, work: Work, reporter: Reporter) -> Lease {
+    fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         self.spawn_run(work, reporter, RunStart::Resumed)
     }
 }
@@ -82,17 +82,17 @@ impl Driver for CognitiveDriver {
 /// Lease of a run.
 struct CognitiveLease {
     run: ExecutionId,
-    task: RunHandle,
+    run_handle: RunHandle,
 }
 
 #[async_trait]
 impl AttemptLease for CognitiveLease {
     fn stop(&self) {
-        self.task.stop();
+        self.run_handle.stop();
     }
 
     async fn clean(mut self: Box<Self>) {
-        if let Err(error) = self.task.join().await {
+        if let Err(error) = self.run_handle.join().await {
             tracing::error!(execution = %self.run, %error, "attempt at a run of a cognitive agent panicked");
         }
     }

@@ -14,9 +14,9 @@ use async_trait::async_trait;
 
 use self::run::TeamAttempt;
 use crate::driver::report::Reporter;
-use crate::driver::{AttemptLease, ClaimedWork, Driver, Lease, Work};
-use crate::gateway::requests::RunRequests;
-use crate::gateway::requests_slot::RequestsSlot;
+use crate::driver::{AttemptLease, AttemptWork, ClaimedWork, Driver, Lease};
+use crate::gateway::request_handle_cell::RequestHandleCell;
+use crate::gateway::requests::HopHandle;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::AttemptId;
@@ -25,27 +25,27 @@ use crate::model::id::ExecutionId;
 use crate::runs::attempt::{RunHandle, RunStart};
 
 /// Reason in the history of the hops of a run that ends.
-const RUN_ENDS: &str = "the run of its team ends";
+const RUN_END_REASON: &str = "the run of its team ends";
 
 /// Driver of a team. It needs a tokio runtime.
 pub struct TeamDriver {
-    requests_slot: RequestsSlot,
+    requests_slot: RequestHandleCell,
 }
 
 impl TeamDriver {
     /// Creates a driver that sends its requests through the handle in the slot.
     #[must_use]
-    pub const fn new(requests_slot: RequestsSlot) -> Self {
+    pub const fn new(requests_slot: RequestHandleCell) -> Self {
         Self { requests_slot }
     }
 
-    fn spawn_run(&self, work: Work, reporter: Reporter, start: RunStart) -> Lease {
+    fn spawn_run(&self, work: AttemptWork, reporter: Reporter, start: RunStart) -> Lease {
         let (run, slot) = (work.execution, self.requests_slot.clone());
-        let task = RunHandle::spawn(async move |stop| {
-            let requests = RunRequests::new(slot.requests().await);
+        let run_handle = RunHandle::spawn(async move |stop| {
+            let requests = HopHandle::new(slot.requests().await);
             TeamAttempt::new(requests, work, start).run(reporter, stop).await;
         });
-        Box::new(TeamLease { run, requests_slot: self.requests_slot.clone(), task })
+        Box::new(TeamLease { run, requests_slot: self.requests_slot.clone(), run_handle })
     }
 }
 
@@ -56,7 +56,7 @@ impl Driver for TeamDriver {
         None
     }
 
-    fn start(&self, work: Work, reporter: Reporter) -> Lease {
+    fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         self.spawn_run(work, reporter, RunStart::New)
     }
 
@@ -65,13 +65,13 @@ impl Driver for TeamDriver {
         Some(ClaimedWork { run_time: Some(Duration::ZERO) })
     }
 
-    fn resume(&self, work: Work, reporter: Reporter) -> Lease {
+    fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         self.spawn_run(work, reporter, RunStart::Resumed)
     }
 
     async fn terminate(&self, execution: ExecutionId, _: AttemptId) {
-        let requests = RunRequests::new(self.requests_slot.requests().await);
-        requests.end_hops(execution, RUN_ENDS).await;
+        let requests = HopHandle::new(self.requests_slot.requests().await);
+        requests.end_hops(execution, RUN_END_REASON).await;
     }
 }
 
@@ -79,25 +79,25 @@ impl Driver for TeamDriver {
 /// resumes the run.
 struct TeamLease {
     run: ExecutionId,
-    requests_slot: RequestsSlot,
-    task: RunHandle,
+    requests_slot: RequestHandleCell,
+    run_handle: RunHandle,
 }
 
 #[async_trait]
 impl AttemptLease for TeamLease {
     fn stop(&self) {
-        self.task.stop();
+        self.run_handle.stop();
     }
 
     async fn clean(mut self: Box<Self>) {
-        let result = self.task.join().await;
+        let result = self.run_handle.join().await;
         if let Err(error) = &result {
             tracing::error!(execution = %self.run, %error, "attempt at a run of a team panicked");
         }
         // A run ends its hops before its own end. One that was suspending itself when it had to stop has left them.
-        if result.is_err() || self.task.has_to_stop() {
-            let requests = RunRequests::new(self.requests_slot.requests().await);
-            requests.end_hops(self.run, RUN_ENDS).await;
+        if result.is_err() || self.run_handle.has_to_stop() {
+            let requests = HopHandle::new(self.requests_slot.requests().await);
+            requests.end_hops(self.run, RUN_END_REASON).await;
         }
     }
 }

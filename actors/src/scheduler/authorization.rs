@@ -2,7 +2,7 @@
 
 use tokio::sync::OnceCell;
 
-use crate::gateway::requests::Requests;
+use crate::gateway::requests::RequestHandle;
 use crate::model::access::principal::{Right, Token};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -19,7 +19,7 @@ impl TokenSnapshot {
     /// Returns true if a valid token permits the owner to use the agent.
     pub(super) async fn is_authorized(
         &self,
-        requests: &Requests,
+        requests: &RequestHandle,
         owner: PrincipalId,
         agent: &AgentId,
     ) -> Result<bool, LedgerError> {
@@ -35,7 +35,7 @@ impl TokenSnapshot {
     /// Rejects unauthorized occurrences before they are stored, which saves a second write.
     pub(super) async fn reject_unauthorized(
         &self,
-        requests: &Requests,
+        requests: &RequestHandle,
         batch: &mut [ScheduleAdvance],
     ) {
         let occurrences = batch.iter_mut().flat_map(|advance| &mut advance.occurrences);
@@ -46,7 +46,7 @@ impl TokenSnapshot {
                 Ok(true) => {}
                 Ok(false) => {
                     occurrence.status = OccurrenceStatus::Refused;
-                    occurrence.reason = Some(stored_reason(&not_authorized()));
+                    occurrence.reason = Some(stored_reason(&unauthorized_failure()));
                 }
                 Err(_) => return, // The submission checks again.
             }
@@ -55,7 +55,7 @@ impl TokenSnapshot {
 }
 
 /// Returns the rejection of an unauthorized occurrence.
-pub(super) fn not_authorized() -> Failure {
+pub(super) fn unauthorized_failure() -> Failure {
     Failure::new(Code::Forbidden, "no token of its owner permits requests to this agent")
 }
 

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::authorization::TokenSnapshot;
-use super::entry::{OpenOccurrence, SubmissionMode};
-use super::occurrences::{OccurrenceMachine, RunCancellation};
+use super::loaded_schedule::{OpenOccurrence, SubmissionMode};
+use super::occurrences::{ExecutionCancellation, OccurrenceMachine};
 use super::table::ScheduleTable;
 use super::tasks::SchedulerTasks;
 use super::{OccurrenceKey, SchedulerArgs, SchedulerMsg};
-use crate::gateway::requests::Requests;
+use crate::gateway::requests::RequestHandle;
 use crate::model::execution::progress::Progress;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
@@ -84,13 +84,13 @@ impl Dispatcher {
             // The schedule may have been removed, or the occurrence closed, since it was ready.
             let Some(open_occurrence) = occurrences.begin_submission(&key) else { continue };
             let mode = open_occurrence.mode;
-            let Some(submission) = submission(open_occurrence, mode, &tokens, table) else {
+            let Some(submission) = build_submission(open_occurrence, mode, &tokens, table) else {
                 continue;
             };
             self.pending_count += 1;
             let (renderer, requests) = (args.config.renderer.clone(), args.requests.clone());
-            tasks.report(async move {
-                let input = submission.input(&*renderer);
+            tasks.spawn_reporting(async move {
+                let input = submission.render_input(&*renderer);
                 SchedulerMsg::Dispatched(key, submission.submit(&requests, input).await)
             });
         }
@@ -98,7 +98,7 @@ impl Dispatcher {
 }
 
 /// Checks whether the agent would accept an occurrence.
-pub(super) fn check(
+pub(super) fn check_acceptance(
     key: OccurrenceKey,
     occurrences: &OccurrenceMachine,
     table: &ScheduleTable,
@@ -107,24 +107,24 @@ pub(super) fn check(
 ) {
     let Some(open_occurrence) = occurrences.open_occurrences().get(&key) else { return };
     let Some(submission) =
-        submission(open_occurrence, SubmissionMode::First, &Arc::default(), table)
+        build_submission(open_occurrence, SubmissionMode::First, &Arc::default(), table)
     else {
         return;
     };
     let (renderer, requests) = (args.config.renderer.clone(), args.requests.clone());
-    tasks.report(async move {
-        let input = submission.input(&*renderer);
-        SchedulerMsg::Checked(key, submission.refusal(&requests, input).await)
+    tasks.spawn_reporting(async move {
+        let input = submission.render_input(&*renderer);
+        SchedulerMsg::ReplacementChecked(key, submission.refusal(&requests, input).await)
     });
 }
 
 /// Cancels the execution of an occurrence. Its end is observed separately.
 pub(super) fn cancel(
-    cancellation: RunCancellation,
-    requests: Requests,
+    cancellation: ExecutionCancellation,
+    requests: RequestHandle,
     tasks: &mut SchedulerTasks,
 ) {
-    let RunCancellation { key, execution, owner, reason } = cancellation;
+    let ExecutionCancellation { key, execution, owner, reason } = cancellation;
     tracing::warn!(schedule = %key.schedule, %execution, reason, "cancelling scheduled run");
     tasks.spawn(async move {
         _ = requests.cancel(&caller(owner, "the schedule"), execution).await;
@@ -132,7 +132,7 @@ pub(super) fn cancel(
 }
 
 /// Returns the submission of an occurrence; `None` if its schedule was removed.
-fn submission(
+fn build_submission(
     open_occurrence: &OpenOccurrence,
     mode: SubmissionMode,
     tokens: &Arc<TokenSnapshot>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::dispatch::{self, DispatchResult};
-use super::occurrences::{OccurrenceEffect, OccurrenceRun, result_without_run};
+use super::occurrences::{OccurrenceEffect, OccurrenceExecution, unsubmitted_result};
 use super::{OccurrenceKey, SchedulerData};
 use crate::decide::notification::alert::AlertInput;
 use crate::model::code::Code;
@@ -17,15 +17,15 @@ impl SchedulerData {
         for effect in effects {
             match effect {
                 OccurrenceEffect::Submit(key) => self.dispatcher.push(key),
-                OccurrenceEffect::Check(key) => {
+                OccurrenceEffect::CheckAcceptance(key) => {
                     let Self { occurrences, table, args, tasks, .. } = self;
-                    dispatch::check(key, occurrences, table, args, tasks);
+                    dispatch::check_acceptance(key, occurrences, table, args, tasks);
                 }
                 OccurrenceEffect::Record(result) => self.result_writer.add(result, self.args.now()),
-                OccurrenceEffect::Schedule(at, entry) => self.timers.add(at, entry),
+                OccurrenceEffect::SetTimer(at, entry) => self.timers.add(at, entry),
                 OccurrenceEffect::Observe(run) => {
                     let (requests, store) = (self.args.requests.clone(), self.writer.store());
-                    self.tasks.report(dispatch::observe(run, requests, Arc::clone(store)));
+                    self.tasks.spawn_reporting(dispatch::observe(run, requests, Arc::clone(store)));
                 }
                 OccurrenceEffect::Cancel(cancellation) => {
                     dispatch::cancel(cancellation, self.args.requests.clone(), &mut self.tasks);
@@ -52,7 +52,7 @@ impl SchedulerData {
         let (now, table) = (self.args.now(), &self.table);
         let effects = match result {
             DispatchResult::Accepted(execution, progress) => {
-                self.occurrences.record_run(OccurrenceRun { key, execution, progress }, now)
+                self.occurrences.record_start(OccurrenceExecution { key, execution, progress }, now)
             }
             DispatchResult::Retryable(failure) => {
                 self.occurrences.retry(&key, &failure, now, table)
@@ -61,7 +61,7 @@ impl SchedulerData {
             DispatchResult::Expired => {
                 let reason = "its time passed while the service was down";
                 self.occurrences
-                    .close(result_without_run(&key, OccurrenceStatus::Missed, reason), table)
+                    .close(unsubmitted_result(&key, OccurrenceStatus::Missed, reason), table)
             }
         };
         self.perform(effects);
@@ -84,7 +84,7 @@ impl SchedulerData {
         let (outcome, code) = (ending.outcome, ending.code.map(Code::as_str));
         tracing::info!(%schedule, %planned, %outcome, code, "scheduled run ended");
         let Some(entry) = self.table.schedule_mut(schedule) else { return };
-        entry.streak = streak;
+        entry.failure_streak = streak;
         let limit = entry.schedule.shared().spec.alert_after;
         let alert = AlertInput::ScheduledExecutionEnded(schedule.clone(), streak, limit);
         self.args.services.monitor.observe(alert);

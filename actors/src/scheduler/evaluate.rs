@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::entry::{LoadedSchedule, OpenCounts};
 use super::interned_schedule::InternedSchedule;
+use super::loaded_schedule::{LoadedSchedule, OpenCounts};
 use crate::decide::schedule::due::{
-    DueEvaluation, DueRule, OverlapDecision, UnsubmittedRun, due_at, evaluate, overlap_decision,
+    DueEvaluation, DueRule, OverlapDecision, UnsubmittedRange, decide_overlap, due_at, evaluate,
 };
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause, OccurrenceStatus};
 use crate::model::schedule::{Schedule, ScheduleSpec};
@@ -42,7 +42,7 @@ fn decided_occurrences(
     let spec = &schedule.shared().spec;
     let DueRule { id, jitter, .. } = schedule.due_rule();
     let passed = evaluation.unsubmitted.into_iter().map(|passed| {
-        let UnsubmittedRun { first, times: time_count, status, .. } = passed;
+        let UnsubmittedRange { first, time_count, status, .. } = passed;
         let reason = Some(unsubmitted_reason(&passed));
         let base = new_occurrence(schedule, first, due_at(id, jitter, first), now);
         Occurrence { status, time_count, reason, cause: OccurrenceCause::CatchUp, ..base }
@@ -51,7 +51,7 @@ fn decided_occurrences(
     // Each decision counts for the next one: several planned times may be due together.
     let OpenCounts { mut busy, mut waiting } = open_counts;
     for (planned, due, cause) in evaluation.to_submit {
-        let (status, reason) = match overlap_decision(spec.overlap, busy, waiting) {
+        let (status, reason) = match decide_overlap(spec.overlap, busy, waiting) {
             OverlapDecision::Fire => {
                 busy += 1;
                 (OccurrenceStatus::Pending, None)
@@ -98,11 +98,11 @@ fn deadline(spec: &ScheduleSpec, due: DateTime<Utc>) -> Option<DateTime<Utc>> {
     due.checked_add_signed(TimeDelta::from_std(spec.deadline?).ok()?)
 }
 
-fn unsubmitted_reason(passed: &UnsubmittedRun) -> String {
-    let UnsubmittedRun { last, times, reason, .. } = passed;
-    match times {
+fn unsubmitted_reason(passed: &UnsubmittedRange) -> String {
+    let UnsubmittedRange { last, time_count, reason, .. } = passed;
+    match time_count {
         1 => (*reason).to_owned(),
-        _ => format!("{reason}; {times} of them, up to {}", last.format("%Y-%m-%dT%H:%M:%SZ")),
+        _ => format!("{reason}; {time_count} of them, up to {}", last.format("%Y-%m-%dT%H:%M:%SZ")),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::model::schedule::{Schedule, ScheduleSpec};
 pub(super) struct InternedSchedule {
     pub(super) id: ScheduleId,
     shared: Arc<Schedule>,
-    timetable: Arc<RecurrenceRule>,
+    recurrence: Arc<RecurrenceRule>,
     /// Name, followed by the input.
     texts: Box<str>,
     name_len: u32,
@@ -46,7 +46,7 @@ impl From<UnixMicros> for DateTime<Utc> {
 #[derive(Default)]
 pub(super) struct ScheduleInterner {
     schedules: HashSet<Arc<Schedule>>,
-    timetables: HashSet<Arc<RecurrenceRule>>,
+    recurrences: HashSet<Arc<RecurrenceRule>>,
 }
 
 impl InternedSchedule {
@@ -57,10 +57,10 @@ impl InternedSchedule {
         // A text is no longer than a request may be.
         let name_len = u32::try_from(name.len()).unwrap_or(u32::MAX);
         let id = id.clone();
-        let timetable = intern(&mut interner.timetables, schedule.spec.recurrence.clone());
+        let recurrence = intern(&mut interner.recurrences, schedule.spec.recurrence.clone());
         Self {
             id,
-            timetable,
+            recurrence,
             texts,
             name_len,
             paused,
@@ -102,7 +102,7 @@ impl InternedSchedule {
     /// Returns the parts that determine the due times.
     pub(super) fn due_rule(&self) -> DueRule<'_> {
         let ScheduleSpec { jitter, missed, .. } = self.shared.spec;
-        DueRule { id: &self.id, timetable: &self.timetable, jitter, missed }
+        DueRule { id: &self.id, recurrence: &self.recurrence, jitter, missed }
     }
 
     /// Returns the longest delay after which an occurrence is still submitted.
@@ -114,8 +114,8 @@ impl InternedSchedule {
     pub(super) fn spec(&self) -> ScheduleSpec {
         let (id, (name, input)) = (self.id.clone(), self.name_and_input());
         let (name, input) = (name.to_owned(), input.to_owned());
-        let timetable = (*self.timetable).clone();
-        ScheduleSpec { id, name, input, recurrence: timetable, ..self.shared.spec.clone() }
+        let recurrence = (*self.recurrence).clone();
+        ScheduleSpec { id, name, input, recurrence, ..self.shared.spec.clone() }
     }
 
     /// Returns the schedule in its full form.
@@ -149,7 +149,7 @@ impl ScheduleInterner {
     pub(super) fn drop_unused(&mut self) {
         // The set itself holds one reference.
         self.schedules.retain(|interned| Arc::strong_count(interned) > 1);
-        self.timetables.retain(|interned| Arc::strong_count(interned) > 1);
+        self.recurrences.retain(|interned| Arc::strong_count(interned) > 1);
     }
 }
 

@@ -6,11 +6,11 @@ use tokio::sync::watch;
 
 use super::OccurrenceKey;
 use super::authorization::stored_reason;
-use super::entry::{OccurrencePhase, OpenOccurrence};
+use super::loaded_schedule::{OccurrencePhase, OpenOccurrence};
 use super::result_writer::OccurrenceResult;
 use super::table::ScheduleTable;
 use super::timer_queue::TimerEntry;
-use crate::decide::schedule::due::{OverlapDecision, overlap_decision};
+use crate::decide::schedule::due::{OverlapDecision, decide_overlap};
 use crate::model::execution::progress::Progress;
 use crate::model::failure::Failure;
 use crate::model::id::{ExecutionId, PrincipalId, ScheduleId};
@@ -37,19 +37,19 @@ pub(super) enum OccurrenceEffect {
     /// Submit the occurrence, as soon as the number of pending requests permits.
     Submit(OccurrenceKey),
     /// Check whether the agent would accept the occurrence, which is to replace others.
-    Check(OccurrenceKey),
+    CheckAcceptance(OccurrenceKey),
     /// Store a result.
     Record(OccurrenceResult),
     /// Perform an action at this instant.
-    Schedule(DateTime<Utc>, TimerEntry),
+    SetTimer(DateTime<Utc>, TimerEntry),
     /// Wait for the end of the execution.
-    Observe(OccurrenceRun),
+    Observe(OccurrenceExecution),
     /// Cancel the execution.
-    Cancel(RunCancellation),
+    Cancel(ExecutionCancellation),
 }
 
 /// Execution that an occurrence became.
-pub(super) struct OccurrenceRun {
+pub(super) struct OccurrenceExecution {
     pub(super) key: OccurrenceKey,
     pub(super) execution: ExecutionId,
     /// Progress of the execution, if an actor holds it.
@@ -57,7 +57,7 @@ pub(super) struct OccurrenceRun {
 }
 
 /// Cancellation of the execution of an occurrence.
-pub(super) struct RunCancellation {
+pub(super) struct ExecutionCancellation {
     pub(super) key: OccurrenceKey,
     pub(super) execution: ExecutionId,
     pub(super) owner: PrincipalId,
@@ -77,7 +77,7 @@ impl OccurrenceMachine {
     /// Returns an open occurrence whose request is about to be submitted, and counts the submission.
     pub(super) fn begin_submission(&mut self, key: &OccurrenceKey) -> Option<&OpenOccurrence> {
         let open_occurrence = self.open_occurrences.occurrence_mut(key)?;
-        open_occurrence.tries += 1;
+        open_occurrence.submission_count += 1;
         Some(open_occurrence)
     }
 
@@ -104,7 +104,7 @@ impl OccurrenceMachine {
         for occurrence in occurrences.into_iter().filter(Occurrence::is_open) {
             effects.extend(deadline_effect(&occurrence));
             if occurrence.status == OccurrenceStatus::Pending {
-                self.insert(OpenOccurrence::of(occurrence), table);
+                self.insert(OpenOccurrence::new(occurrence), table);
             }
         }
         self.proceed(id, table, &mut effects);
@@ -114,9 +114,9 @@ impl OccurrenceMachine {
     /// Adds a triggered occurrence, which waits for no other one.
     pub(super) fn trigger(&mut self, occurrence: Occurrence, table: &ScheduleTable) -> Effects {
         let mut effects: Effects = deadline_effect(&occurrence).into_iter().collect();
-        effects.push(OccurrenceEffect::Submit(OccurrenceKey::of(&occurrence)));
+        effects.push(OccurrenceEffect::Submit(OccurrenceKey::for_occurrence(&occurrence)));
         let phase = OccurrencePhase::Submitting;
-        self.insert(OpenOccurrence { phase, ..OpenOccurrence::of(occurrence) }, table);
+        self.insert(OpenOccurrence { phase, ..OpenOccurrence::new(occurrence) }, table);
         effects
     }
 
@@ -128,14 +128,14 @@ impl OccurrenceMachine {
             (self.open_occurrences.waiting_keys(id), self.open_occurrences.counts(id).busy);
         for (index, key) in waiting.iter().enumerate() {
             let is_last = index + 1 == waiting.len();
-            match overlap_decision(overlap, busy, 0) {
+            match decide_overlap(overlap, busy, 0) {
                 OverlapDecision::Fire if overlap == OverlapPolicy::Allow => {
                     self.submit(key, effects);
                 }
                 OverlapDecision::Replace if !is_last => {
                     let coalesced =
-                        result_without_run(key, OccurrenceStatus::Coalesced, COALESCED_REASON);
-                    self.end_without_run(coalesced, table, effects);
+                        unsubmitted_result(key, OccurrenceStatus::Coalesced, COALESCED_REASON);
+                    self.end_without_execution(coalesced, table, effects);
                 }
                 OverlapDecision::Replace => effects.extend(self.request_check(key)),
                 OverlapDecision::Fire if index == 0 => self.submit(key, effects),
@@ -152,10 +152,10 @@ impl OccurrenceMachine {
     }
 
     /// Records that an occurrence became an execution, also if its schedule was removed meanwhile.
-    pub(super) fn record_run(&mut self, run: OccurrenceRun, now: DateTime<Utc>) -> Effects {
+    pub(super) fn record_start(&mut self, run: OccurrenceExecution, now: DateTime<Utc>) -> Effects {
         let (key, execution) = (run.key.clone(), Some(run.execution));
         if let Some(open_occurrence) = self.open_occurrences.occurrence_mut(&key) {
-            open_occurrence.record_run(run.execution, now);
+            open_occurrence.record_execution(run.execution, now);
         }
         let status = OccurrenceStatus::Fired;
         let result = OccurrenceResult { key, status, reason: None, execution };
@@ -173,14 +173,12 @@ impl OccurrenceMachine {
         let window = table.get(&key.schedule).map(|entry| entry.schedule.late_window());
         let window = window.unwrap_or_default(); // A removed schedule has no open occurrence either.
         let open_occurrence = self.open_occurrences.occurrence_mut(key);
-        let Some(pause) =
-            open_occurrence.and_then(|open_occurrence| open_occurrence.plan_retry(window, now))
-        else {
+        let Some(pause) = open_occurrence.and_then(|it| it.plan_retry(window, now)) else {
             return self.refuse(key, failure, table);
         };
         let (at, code) = (now + TimeDelta::seconds(pause.into()), failure.code);
         tracing::info!(schedule = %key.schedule, %code, pause, "resubmitting later");
-        vec![OccurrenceEffect::Schedule(at, TimerEntry::Resubmit(key.clone().into()))]
+        vec![OccurrenceEffect::SetTimer(at, TimerEntry::Resubmit(key.clone().into()))]
     }
 
     /// Rejects an occurrence.
@@ -193,17 +191,17 @@ impl OccurrenceMachine {
         let OccurrenceKey { schedule, planned } = key;
         let reason = stored_reason(failure);
         tracing::warn!(%schedule, %planned, reason, "the request was refused");
-        self.close(result_without_run(key, OccurrenceStatus::Refused, &reason), table)
+        self.close(unsubmitted_result(key, OccurrenceStatus::Refused, &reason), table)
     }
 
     /// Closes an occurrence without an execution.
     pub(super) fn close(&mut self, result: OccurrenceResult, table: &ScheduleTable) -> Effects {
         let mut effects = Vec::new();
-        self.end_without_run(result, table, &mut effects);
+        self.end_without_execution(result, table, &mut effects);
         effects
     }
 
-    fn end_without_run(
+    fn end_without_execution(
         &mut self,
         result: OccurrenceResult,
         table: &ScheduleTable,
@@ -225,7 +223,8 @@ impl OccurrenceMachine {
     ) -> Effects {
         let mut effects = Vec::new();
         for key in self.open_occurrences.waiting_keys(id) {
-            self.end_without_run(result_without_run(&key, status, reason), table, &mut effects);
+            let result = unsubmitted_result(&key, status, reason);
+            self.end_without_execution(result, table, &mut effects);
         }
         effects
     }
@@ -250,15 +249,16 @@ impl OccurrenceMachine {
         let (key, owner) = (key.clone(), open_occurrence.occurrence.owner);
         match (open_occurrence.occurrence.execution, open_occurrence.phase) {
             (Some(execution), _) => {
-                vec![OccurrenceEffect::Cancel(RunCancellation { key, execution, owner, reason })]
+                let cancellation = ExecutionCancellation { key, execution, owner, reason };
+                vec![OccurrenceEffect::Cancel(cancellation)]
             }
             (None, OccurrencePhase::Waiting) => {
-                self.close(result_without_run(&key, OccurrenceStatus::Skipped, reason), table)
+                self.close(unsubmitted_result(&key, OccurrenceStatus::Skipped, reason), table)
             }
             // The agent may have accepted the request: the execution is cancelled once its id is known.
             (None, OccurrencePhase::Submitting | OccurrencePhase::Running) => {
                 let retry = TimerEntry::Cancel(key.into());
-                vec![OccurrenceEffect::Schedule(now + CANCEL_RETRY_PAUSE, retry)]
+                vec![OccurrenceEffect::SetTimer(now + CANCEL_RETRY_PAUSE, retry)]
             }
         }
     }
@@ -268,7 +268,7 @@ impl OccurrenceMachine {
 const COALESCED_REASON: &str = "a later one stands for it";
 
 /// Returns the result of an occurrence without an execution.
-pub(super) fn result_without_run(
+pub(super) fn unsubmitted_result(
     key: &OccurrenceKey,
     status: OccurrenceStatus,
     reason: &str,
@@ -278,8 +278,8 @@ pub(super) fn result_without_run(
 
 /// Returns the cancellation at the deadline of an occurrence.
 fn deadline_effect(occurrence: &Occurrence) -> Option<OccurrenceEffect> {
-    let cancel = TimerEntry::Cancel(OccurrenceKey::of(occurrence).into());
-    Some(OccurrenceEffect::Schedule(occurrence.deadline?, cancel))
+    let cancel = TimerEntry::Cancel(OccurrenceKey::for_occurrence(occurrence).into());
+    Some(OccurrenceEffect::SetTimer(occurrence.deadline?, cancel))
 }
 
 #[cfg(test)]

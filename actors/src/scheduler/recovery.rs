@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::SchedulerArgs;
-use super::commands::{removed_schedules, stored_schedules};
+use super::changes::{schedules_to_put, schedules_to_remove};
 use super::table::ScheduleTable;
 use crate::model::id::{PrincipalId, ScheduleId};
 use crate::model::schedule::{ConfiguredSchedule, Schedule, ScheduleSpec, SealedTexts};
@@ -53,14 +53,14 @@ async fn reconcile(
 ) -> Result<(), LedgerError> {
     let store = Arc::clone(&args.config.schedule_store);
     let configured_ids = configured.iter().map(|schedule| schedule.spec.id.clone()).collect();
-    let removals = removed_schedules(table.iter().map(|entry| &entry.schedule), &configured_ids);
+    let removals = schedules_to_remove(table.iter().map(|entry| &entry.schedule), &configured_ids);
     drop(configured_ids); // Not needed while the memory use is highest.
     let (mut configured, mut interned) = (configured.into_iter(), Vec::new());
     while configured.len() > 0 {
         let batch = configured.by_ref().take(CONFIGURATION_BATCH_SIZE).collect();
         let batch = resolve_owners(&*args.services.ledger, batch).await?;
         let find_existing = |id: &ScheduleId| table.get(id).map(|entry| &entry.schedule);
-        let upserts = stored_schedules(find_existing, batch, args.now());
+        let upserts = schedules_to_put(find_existing, batch, args.now());
         let stored = args.services.seal_schedules(&upserts);
         interned.extend(upserts.into_iter().map(|schedule| table.intern(schedule)));
         if !stored.is_empty() {

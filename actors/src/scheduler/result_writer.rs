@@ -13,7 +13,7 @@ use crate::model::schedule::occurrence::OccurrenceStatus;
 use crate::ports::schedule_store::{ScheduleStore, SettledOccurrence};
 
 /// Pause before a failed write is retried: the disk may have space then.
-pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(5);
+pub(super) const WRITE_RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Result of an occurrence that was stored as pending.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,11 +50,11 @@ impl ResultWriter {
         }
         self.is_writing = true;
         let (batch, store) = (mem::take(&mut self.pending), Arc::clone(store));
-        tasks.report(async move {
+        tasks.spawn_reporting(async move {
             // Without end: a lost result would leave the occurrence pending in the store.
             while let Err(error) = store.settle(batch.clone()).await {
                 tracing::error!(%error, "failed to record occurrence of schedule");
-                tokio::time::sleep(RETRY_PAUSE).await;
+                tokio::time::sleep(WRITE_RETRY_PAUSE).await;
             }
             SchedulerMsg::ResultsStored
         });

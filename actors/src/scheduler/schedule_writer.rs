@@ -6,10 +6,10 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::authorization::TokenSnapshot;
-use super::commands::{ChangeResult, PlannedChange};
+use super::changes::{ChangeResult, PlannedChange};
 use super::tasks::SchedulerTasks;
 use super::{ChangeReply, SchedulerMsg};
-use crate::gateway::requests::Requests;
+use crate::gateway::requests::RequestHandle;
 use crate::model::id::ScheduleId;
 use crate::model::schedule::occurrence::Occurrence;
 use crate::ports::ledger::LedgerError;
@@ -71,7 +71,7 @@ impl ScheduleWriter {
     ) {
         self.is_writing = true;
         let (store, services) = (Arc::clone(&self.store), services.clone());
-        tasks.report(async move {
+        tasks.spawn_reporting(async move {
             let result = change.write(&services, &*store).await;
             SchedulerMsg::ChangeStored(Box::new(ChangeResult { change, result, reply }))
         });
@@ -81,7 +81,7 @@ impl ScheduleWriter {
     pub(super) fn store_decisions(
         &mut self,
         mut batch: Vec<ScheduleAdvance>,
-        requests: &Requests,
+        requests: &RequestHandle,
         tasks: &mut SchedulerTasks,
     ) {
         self.is_writing = true;
@@ -91,7 +91,7 @@ impl ScheduleWriter {
         };
         let cursors = batch.iter().map(cursor).collect();
         let (store, requests) = (Arc::clone(&self.store), requests.clone());
-        tasks.report(async move {
+        tasks.spawn_reporting(async move {
             let tokens = Arc::<TokenSnapshot>::default();
             tokens.reject_unauthorized(&requests, &mut batch).await;
             let result = store.advance(batch).await;

@@ -7,8 +7,8 @@ use std::ops::Bound::{Excluded, Unbounded};
 use chrono::{DateTime, Utc};
 
 use super::SchedulerSnapshot;
-use super::entry::LoadedSchedule;
 use super::interned_schedule::{InternedSchedule, ScheduleInterner};
+use super::loaded_schedule::LoadedSchedule;
 use super::timer_queue::{TimerEntry, TimerQueue};
 use crate::decide::schedule::due::due_at;
 use crate::model::id::ScheduleId;
@@ -123,6 +123,6 @@ impl ScheduleTable {
         }
         let due = first_by_agent.into_values().collect();
         let locked = self.iter().filter(|entry| entry.schedule.shared().is_locked()).count();
-        SchedulerSnapshot { since, active, schedules: self.schedules.len(), locked, due }
+        SchedulerSnapshot { since, active, schedules: self.schedules.len(), locked, next_due: due }
     }
 }

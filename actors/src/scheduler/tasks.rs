@@ -33,7 +33,10 @@ impl SchedulerTasks {
     }
 
     /// Starts a task whose result is a message to the actor.
-    pub(super) fn report(&mut self, task: impl Future<Output = SchedulerMsg> + Send + 'static) {
+    pub(super) fn spawn_reporting(
+        &mut self,
+        task: impl Future<Output = SchedulerMsg> + Send + 'static,
+    ) {
         let scheduler = self.scheduler.clone();
         self.spawn(async move { _ = scheduler.cast(task.await) }); // Fails if the actor has stopped.
     }

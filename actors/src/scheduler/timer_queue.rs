@@ -18,7 +18,7 @@ pub(super) enum TimerEntry {
     /// Cancel an occurrence whose deadline passed.
     Cancel(Box<OccurrenceKey>),
     /// Delete old occurrences.
-    DeleteOld,
+    DeleteOldOccurrences,
 }
 
 /// Pending actions, by instant. No planned time is finer than a millisecond.
@@ -60,7 +60,7 @@ impl TimerQueue {
         let (all, now) = (std::mem::take(&mut self.entries).into_iter(), UnixMicros::from(now));
         let advanced = all.map(|(at, entry)| match entry {
             TimerEntry::Evaluate(_) | TimerEntry::Resubmit(_) => (at.min(now), entry),
-            TimerEntry::Cancel(_) | TimerEntry::DeleteOld => (at, entry),
+            TimerEntry::Cancel(_) | TimerEntry::DeleteOldOccurrences => (at, entry),
         });
         self.entries = advanced.collect();
     }

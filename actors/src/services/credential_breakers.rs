@@ -9,12 +9,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
-use crate::decide::admission::dedup_key::Keyring;
+use crate::decide::admission::keyed_hasher::KeyedHasher;
 use crate::decide::retry::breaker::{BreakerEvent, BreakerState, OpenCircuit, state, step};
-use crate::decide::retry::quota::{account_cause, first_wait};
+use crate::decide::retry::deferral::{account_cause, first_wait};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::{AccountCause, CredentialName, QuotaCredential};
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{AccountState, AccountStatus, CredentialStatus};
@@ -41,7 +41,7 @@ impl CredentialBreakers {
     /// Reports a failed run of an agent. Only failures because of the credential have an effect.
     pub(crate) fn record_failure(
         &self,
-        (keyring, spec): (&Keyring, &AgentSpec),
+        (keyring, spec): (&KeyedHasher, &AgentSpec),
         id: ExecutionId,
         failure: &Failure,
         clock: &dyn Clock,
@@ -53,7 +53,7 @@ impl CredentialBreakers {
 
     fn apply_failure(
         &self,
-        (keyring, spec): (&Keyring, &AgentSpec),
+        (keyring, spec): (&KeyedHasher, &AgentSpec),
         id: ExecutionId,
         (cause, until): (AccountCause, Option<DateTime<Utc>>),
         now: DateTime<Utc>,
@@ -68,14 +68,18 @@ impl CredentialBreakers {
     }
 
     /// Returns the extra queue time for an agent, because its account is limited.
-    pub(crate) fn queue_extension(&self, keyring: &Keyring, spec: &AgentSpec) -> Duration {
+    pub(crate) fn queue_extension(&self, keyring: &KeyedHasher, spec: &AgentSpec) -> Duration {
         let circuit = self.get(&credential_name(keyring, spec)).filter(|_| spec.quota.has_breaker);
         let is_temporary = circuit.is_some_and(|circuit| circuit.cause.is_temporary());
         if is_temporary { spec.quota.deferral.max_wait } else { Duration::ZERO }
     }
 
     /// Restores the state from an execution that was deferred in an earlier process.
-    pub(crate) fn restore(&self, (keyring, spec): (&Keyring, &AgentSpec), record: &Record) {
+    pub(crate) fn restore(
+        &self,
+        (keyring, spec): (&KeyedHasher, &AgentSpec),
+        record: &ExecutionRecord,
+    ) {
         let deferral = record.deferral().filter(|deferral| deferral.cause.blocks_account());
         if let Some(deferral) = deferral.filter(|_| spec.quota.has_breaker) {
             let block = (deferral.cause, Some(deferral.until));
@@ -116,7 +120,7 @@ impl CredentialBreakers {
     /// Returns the accounts of these agents, with their states.
     pub(crate) fn accounts<'s>(
         &self,
-        keyring: &Keyring,
+        keyring: &KeyedHasher,
         specs: impl IntoIterator<Item = &'s AgentSpec>,
         now: DateTime<Utc>,
     ) -> Vec<AccountStatus> {
@@ -183,7 +187,7 @@ impl Drop for BreakerProbe {
 
 /// Returns the display name of an agent's credential. Secrets appear as a digest with the key of this instance, from
 /// which they cannot be guessed.
-pub(crate) fn credential_name(keyring: &Keyring, spec: &AgentSpec) -> CredentialName {
+pub(crate) fn credential_name(keyring: &KeyedHasher, spec: &AgentSpec) -> CredentialName {
     CredentialName(match &spec.quota.credential {
         QuotaCredential::Own => format!("agent:{}", spec.id),
         QuotaCredential::Named(name) => name.clone(),

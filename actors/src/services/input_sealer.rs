@@ -9,7 +9,7 @@ use crate::decide::output::seal_encoding::{
     decode_input, decode_schedule, encode_input, encode_schedule,
 };
 use crate::model::execution::Outcome;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::Input;
 use crate::model::id::ExecutionId;
 use crate::model::schedule::ScheduleSpec;
@@ -69,14 +69,18 @@ impl InputSealer {
         decode_schedule(&opened, redacted.clone()).ok_or(SealError::Damaged)
     }
 
-    pub(crate) fn unseal(&self, record: &Record, sealed: &[u8]) -> Result<Input, SealError> {
+    pub(crate) fn unseal(
+        &self,
+        record: &ExecutionRecord,
+        sealed: &[u8],
+    ) -> Result<Input, SealError> {
         let opened = self.sealer.unseal(SealedRow::Execution(record.id), sealed)?;
         decode_input(&opened, record.overrides.clone()).ok_or(SealError::Damaged)
     }
 }
 
 /// Returns a schedule with redacted texts, and true if redaction changed them.
-pub(crate) fn redacted_schedule(redactor: &Redactor, spec: &ScheduleSpec) -> (ScheduleSpec, bool) {
+pub(crate) fn redact_schedule(redactor: &Redactor, spec: &ScheduleSpec) -> (ScheduleSpec, bool) {
     let redact = |text: &str| redactor.redact(text).into_owned();
     let params = spec.params.iter().map(|(name, value)| (name.clone(), redact(value))).collect();
     let (name, input) = (redact(&spec.name), redact(&spec.input));

@@ -22,7 +22,7 @@ pub struct MemoryBudget {
 impl MemoryBudget {
     /// Creates a budget of `limit` bytes.
     #[must_use]
-    pub fn of(limit: Option<u64>) -> Self {
+    pub fn new(limit: Option<u64>) -> Self {
         Self { limit, reserved: Arc::default() }
     }
 
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn releasing_memory_wakes_waiters_but_a_failed_claim_does_not() {
-        let (budget, queue) = (MemoryBudget::of(Some(10)), WorkspaceQueue::default());
+        let (budget, queue) = (MemoryBudget::new(Some(10)), WorkspaceQueue::default());
         let mut changes = queue.subscribe();
         changes.mark_unchanged();
         drop(budget.try_reserve(ExecutionId::fresh(), 6, &queue));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_memory_budget_admits_one_larger_claim_alone() {
-        let (budget, queue) = (MemoryBudget::of(Some(10)), WorkspaceQueue::default());
+        let (budget, queue) = (MemoryBudget::new(Some(10)), WorkspaceQueue::default());
         let reserve = |bytes| budget.try_reserve(ExecutionId::fresh(), bytes, &queue);
         let first = reserve(6);
         assert!(first.is_some() && reserve(5).is_none());

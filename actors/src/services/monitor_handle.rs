@@ -17,7 +17,7 @@ pub enum MonitorMsg {
     /// A reading of the machine.
     Measured(HostReading),
     /// The reading panicked.
-    WorkerPanicked,
+    ReadingPanicked,
     /// An input of the alert logic.
     Observed(AlertInput),
     /// Requests were counted, and more may follow until the next tick.

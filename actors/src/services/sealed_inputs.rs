@@ -1,13 +1,13 @@
 //! Sealed inputs of schedules and executions: their stored form, and their raw form with the key.
 
 use crate::decide::recovery::InputLoss;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::Input;
 use crate::model::schedule::{Schedule, ScheduleOrigin, SealedTexts};
 use crate::ports::ledger::LedgerError;
 use crate::ports::sealer::SealError;
 use crate::services::Services;
-use crate::services::input_sealer::redacted_schedule;
+use crate::services::input_sealer::redact_schedule;
 
 impl Services {
     /// Returns the stored form of schedules: redacted, with the raw texts sealed if redaction changed them.
@@ -17,7 +17,7 @@ impl Services {
             if schedule.is_locked() {
                 return schedule.clone();
             }
-            let (spec, is_changed) = redacted_schedule(&redactor, &schedule.spec);
+            let (spec, is_changed) = redact_schedule(&redactor, &schedule.spec);
             let seal =
                 || self.input_sealer.seal_schedule(&schedule.spec).unwrap_or_else(|| vec![0]);
             let sealed =
@@ -49,7 +49,7 @@ impl Services {
 /// Opens the raw input of the latest turn of an execution whose stored input is redacted.
 pub(crate) async fn unseal_input(
     services: &Services,
-    record: &Record,
+    record: &ExecutionRecord,
 ) -> Result<Result<Input, InputLoss>, LedgerError> {
     let Some(sealed) = services.ledger.sealed_input(record.id).await? else {
         return Ok(Err(InputLoss::NotStored));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::decide::admission::workspace_fifo::WorkspaceWaiters;
+use crate::decide::admission::workspace_waiters::WorkspaceWaiters;
 use crate::model::agent::workspace::Workspace;
 use crate::model::id::ExecutionId;
 
@@ -30,13 +30,13 @@ impl WorkspaceQueue {
     /// Adds an entry without a notification, because a new entry frees nothing.
     fn enqueue(&self, id: ExecutionId, workspace: Workspace) {
         self.0.send_if_modified(|waiters| {
-            waiters.join(id, workspace);
+            waiters.insert(id, workspace);
             false
         });
     }
 
     /// Notifies the waiting executions that a workspace may be free.
-    pub(crate) fn notify(&self) {
+    pub(crate) fn notify_waiting(&self) {
         self.0.send_if_modified(|waiters| !waiters.is_empty());
     }
 
@@ -66,6 +66,6 @@ impl QueueTicket {
 
 impl Drop for QueueTicket {
     fn drop(&mut self) {
-        self.queue.0.send_if_modified(|waiters| waiters.leave(self.id));
+        self.queue.0.send_if_modified(|waiters| waiters.remove(self.id));
     }
 }

@@ -5,10 +5,10 @@ use tokio::sync::watch;
 use super::fixtures::{caller, text_request};
 use super::{TEST_TIMEOUT, TestTree};
 use crate::agent::SubmitReply;
-use crate::gateway::requests::Requests;
+use crate::gateway::requests::RequestHandle;
 use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::Ledger;
@@ -21,7 +21,7 @@ pub enum CallerResult {
     /// The request was accepted, and the execution has ended.
     Ended(ExecutionId),
     /// The request was accepted, and then a guarantee was violated.
-    Broken(ExecutionId, &'static str),
+    Violation(ExecutionId, &'static str),
 }
 
 impl TestTree {
@@ -42,15 +42,15 @@ impl TestTree {
                 };
             let read_record = async || ledger.execution(execution).await.ok().flatten();
             let Some(record) = read_record().await else {
-                return CallerResult::Broken(execution, "its id was given before it was recorded");
+                return CallerResult::Violation(execution, "its id precedes its record");
             };
             let wait = wait_until_settled(&requests, &record, progress);
             if tokio::time::timeout(TEST_TIMEOUT, wait).await.is_err() {
-                return CallerResult::Broken(execution, "nobody tells of its end");
+                return CallerResult::Violation(execution, "its end is not reported");
             }
             match read_record().await.and_then(|record| record.outcome) {
                 Some(_) => CallerResult::Ended(execution),
-                None => CallerResult::Broken(execution, "its end was told before it was recorded"),
+                None => CallerResult::Violation(execution, "its end precedes its record"),
             }
         }
     }
@@ -79,8 +79,8 @@ impl TestTree {
 
 /// Waits like a caller that retries while the end cannot be recorded.
 pub(super) async fn wait_until_settled(
-    requests: &Requests,
-    record: &Record,
+    requests: &RequestHandle,
+    record: &ExecutionRecord,
     progress: Option<watch::Receiver<Progress>>,
 ) {
     while requests.wait_until_settled(&record.agent, record.id, progress.clone()).await.is_err() {}

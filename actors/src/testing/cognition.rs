@@ -9,17 +9,17 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::fixtures::spec;
+use super::fixtures::agent_spec;
 use crate::model::agent::cognitive::{
     CognitiveLayer, CognitiveSpec, InputType, ModelReference, ToolHandler, ToolInput, ToolSpec,
 };
-use crate::model::agent::{AgentSpec, RetrySpec, WorkerFacts};
+use crate::model::agent::{AgentSpec, RetrySpec, WorkerSpec};
 use crate::model::completion::{
-    CompletionRequest, ModelMessage, ModelReply, ReplyCall, ToolDefinitions,
+    CompletionRequest, ModelMessage, ModelReply, RequestedToolCall, ToolDefinitions,
 };
 use crate::model::observation::telemetry_events::TokenCounts;
-use crate::ports::completion::{CompletionError, Completions};
-use crate::ports::tools::{CallStop, TextRedactor, ToolInvocation, Tools};
+use crate::ports::completion::{CompletionClient, CompletionError};
+use crate::ports::tools::{StopReceiver, TextRedactor, ToolExecutor, ToolInvocation};
 
 /// Time of a reply.
 const REPLY_TIME: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ pub type ScriptedReply = Result<ModelReply, CompletionError>;
 
 /// Scripted model and tools.
 #[derive(Default)]
-pub struct ScriptedCognition(watch::Sender<CognitionState>);
+pub struct ScriptedModelAndTools(watch::Sender<CognitionState>);
 
 #[derive(Default)]
 struct CognitionState {
@@ -55,7 +55,7 @@ impl CognitionState {
     }
 }
 
-impl ScriptedCognition {
+impl ScriptedModelAndTools {
     /// Scripts the replies to this input, one for each turn.
     pub fn script(&self, input: &str, replies: impl IntoIterator<Item = ScriptedReply>) {
         let replies = replies.into_iter().collect();
@@ -85,9 +85,9 @@ impl ScriptedCognition {
 }
 
 #[async_trait]
-impl Completions for ScriptedCognition {
+impl CompletionClient for ScriptedModelAndTools {
     async fn complete(&self, request: CompletionRequest) -> Result<ModelReply, CompletionError> {
-        let turn = turns(&request.messages);
+        let turn = reply_count(&request.messages);
         let input = match request.messages.get(1) {
             Some(ModelMessage::User(input)) => input.clone(),
             _ => String::new(),
@@ -101,12 +101,12 @@ impl Completions for ScriptedCognition {
 }
 
 #[async_trait]
-impl Tools for ScriptedCognition {
+impl ToolExecutor for ScriptedModelAndTools {
     async fn definitions(&self, _: &[Arc<ToolSpec>], _: &TextRedactor) -> ToolDefinitions {
         ToolDefinitions::new()
     }
 
-    async fn call(&self, call: ToolInvocation, mut stop: CallStop) -> Result<String, String> {
+    async fn call(&self, call: ToolInvocation, mut stop: StopReceiver) -> Result<String, String> {
         let ToolInvocation { tool, arguments, .. } = call;
         let text = serde_json::Value::Object(arguments).to_string();
         let effect = format!("{} {text}", tool.name);
@@ -118,7 +118,7 @@ impl Tools for ScriptedCognition {
             sleep(CALL_TIME).await;
             self.0.borrow().results.get(&tool.name).cloned().unwrap_or(Ok(text))
         };
-        let result = stop.interrupt(work).await;
+        let result = stop.run_until_stopped(work).await;
         // The end of a process takes time too.
         tokio::task::yield_now().await;
         self.0.send_modify(|state| state.open_calls -= 1);
@@ -128,13 +128,14 @@ impl Tools for ScriptedCognition {
 
 /// Returns the number of replies in a conversation. The error about a reply follows the reply, if the reply is part of
 /// the conversation.
-fn turns(messages: &[ModelMessage]) -> usize {
+fn reply_count(messages: &[ModelMessage]) -> usize {
     let is_reply = |message: &ModelMessage| matches!(message, ModelMessage::Assistant { .. });
     let is_error = |message: &ModelMessage| matches!(message, ModelMessage::User(_));
     let replies = messages.iter().filter(|message| is_reply(message)).count();
     let pairs = messages.iter().skip(1).zip(messages.iter().skip(2));
-    let alone = pairs.filter(|(message, next)| is_error(next) && !is_reply(message)).count();
-    replies + alone
+    let errors_without_reply =
+        pairs.filter(|(message, next)| is_error(next) && !is_reply(message)).count();
+    replies + errors_without_reply
 }
 
 /// Returns a reply with these calls: names and arguments.
@@ -142,7 +143,7 @@ fn turns(messages: &[ModelMessage]) -> usize {
 /// # Errors
 /// Never.
 pub fn reply_with_calls(calls: &[(&str, &str)]) -> ScriptedReply {
-    let call = |(tool, arguments): &(&str, &str)| ReplyCall {
+    let call = |(tool, arguments): &(&str, &str)| RequestedToolCall {
         tool: (*tool).to_owned(),
         arguments: (*arguments).to_owned(),
     };
@@ -172,9 +173,9 @@ pub fn cognitive_spec(id: &str, max_steps: u32) -> AgentSpec {
         tools: vec![scripted_tool("look", true), scripted_tool("push", false)],
     };
     AgentSpec {
-        worker: WorkerFacts::Cognitive(Arc::new(cognitive)),
-        retry: RetrySpec { max: 0, ..RetrySpec::default() },
-        ..spec(id)
+        worker: WorkerSpec::Cognitive(Arc::new(cognitive)),
+        retry: RetrySpec { max_retries: 0, ..RetrySpec::default() },
+        ..agent_spec(id)
     }
 }
 

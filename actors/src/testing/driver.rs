@@ -11,10 +11,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::interactions::QuestionAsker;
+use super::interactions::QuestionSender;
 use super::work_probe::{LeaseCounter, LiveWorkGuard, WorkProbe};
 use crate::driver::report::Reporter;
-use crate::driver::{AttemptLease, ClaimedWork, Driver, Lease, UsageFuture, Work};
+use crate::driver::{AttemptLease, AttemptWork, ClaimedWork, Driver, Lease, UsageFuture};
 use crate::model::agent::workspace::Workspace;
 use crate::model::agent::{Access, AgentSpec};
 use crate::model::execution::event::{EventKind, TextChannel};
@@ -27,7 +27,7 @@ use crate::model::interaction::{AnswerValue, WireId};
 
 pub use self::scripted_attempt::ScriptedAttempt;
 use self::scripted_attempt::ScriptedBehavior;
-use super::cognition::ScriptedCognition;
+use super::cognition::ScriptedModelAndTools;
 
 /// Driver whose script is selected by the text of the input. Unscripted work succeeds at once.
 pub struct ScriptedDriver {
@@ -37,7 +37,7 @@ pub struct ScriptedDriver {
     held_work: watch::Sender<HashMap<ExecutionId, ClaimedWork>>,
     probe: Arc<watch::Sender<WorkProbe>>,
     /// Model and tools of the cognitive agents, whose runs have a driver of their own.
-    pub cognition: Arc<ScriptedCognition>,
+    pub cognition: Arc<ScriptedModelAndTools>,
 }
 
 impl Default for ScriptedDriver {
@@ -107,7 +107,7 @@ impl Driver for ScriptedDriver {
         requested_workspace.or_else(|| self.workspaces.borrow().get(spec.id.as_str()).cloned())
     }
 
-    fn start(&self, work: Work, reporter: Reporter) -> Lease {
+    fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         self.perform("", &work, reporter)
     }
 
@@ -115,13 +115,13 @@ impl Driver for ScriptedDriver {
         self.held_work.borrow().get(&execution).copied()
     }
 
-    fn resume(&self, work: Work, reporter: Reporter) -> Lease {
+    fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         self.perform("again ", &work, reporter)
     }
 }
 
 impl ScriptedDriver {
-    fn perform(&self, prefix: &str, work: &Work, reporter: Reporter) -> Lease {
+    fn perform(&self, prefix: &str, work: &AttemptWork, reporter: Reporter) -> Lease {
         let text = &work.request.input.text();
         let attempt = work.attempt_id.attempt;
         let start_description =
@@ -136,7 +136,7 @@ impl ScriptedDriver {
         );
         let (stop, stopped) = watch::channel(false);
         let (answer_sender, answer_receiver) = mpsc::unbounded_channel();
-        let asker = QuestionAsker {
+        let asker = QuestionSender {
             execution: work.execution,
             answer_receiver,
             probe: Arc::clone(&self.probe),
@@ -147,7 +147,7 @@ impl ScriptedDriver {
         let is_resumed = !prefix.is_empty();
         let task = tokio::spawn(async move {
             if is_resumed {
-                _ = reporter.restart_output().await; // A lost event fails the test.
+                _ = reporter.delete_output().await; // A lost event fails the test.
             }
             run_attempt(script, pid, reporter, (stopped, asker), live_work_guard).await;
         });
@@ -167,7 +167,7 @@ async fn run_attempt(
     script: ScriptedAttempt,
     pid: u32,
     reporter: Reporter,
-    (mut stopped, mut asker): (watch::Receiver<bool>, QuestionAsker),
+    (mut stopped, mut question_sender): (watch::Receiver<bool>, QuestionSender),
     live_work_guard: LiveWorkGuard,
 ) {
     let ignores_stop = script.behavior == ScriptedBehavior::IgnoresStop;
@@ -180,11 +180,11 @@ async fn run_attempt(
     };
     tokio::select! {
         () = stop => {}
-        () = run_until_end(&script, pid, &reporter, &mut asker) => {}
+        () = run_until_end(&script, pid, &reporter, &mut question_sender) => {}
     }
     drop(live_work_guard);
     if script.behavior == ScriptedBehavior::RequestsInput {
-        reporter.end_with_interruption(Interruption::InputRequired, Some(0));
+        reporter.report_input_required(Interruption::InputRequired, Some(0));
     } else if script.behavior != ScriptedBehavior::DropsReporter {
         let until = script.retry_after.map(|retry_after| reporter.now() + retry_after);
         let to_failure = |code| Failure { until, ..Failure::new(code, "it failed as scripted") };
@@ -201,7 +201,7 @@ async fn run_until_end(
     script: &ScriptedAttempt,
     pid: u32,
     reporter: &Reporter,
-    asker: &mut QuestionAsker,
+    question_sender: &mut QuestionSender,
 ) {
     sleep(script.start_delay).await;
     match script.behavior {
@@ -230,11 +230,11 @@ async fn run_until_end(
             .await; // A lost event fails the test.
     }
     if script.behavior == ScriptedBehavior::EndsWithOpenQuestion {
-        let answers = asker.ask_all(&script.questions, reporter);
+        let answers = question_sender.ask_all(&script.questions, reporter);
         _ = tokio::time::timeout(script.run_time, answers).await; // The end of the run ends the wait.
         return;
     }
-    asker.ask_all(&script.questions, reporter).await;
+    question_sender.ask_all(&script.questions, reporter).await;
     write_stderr(script, reporter).await;
     sleep(script.run_time).await;
     _ = output_writer.close().await;

@@ -10,7 +10,7 @@ use crate::ports::ledger::LedgerError;
 
 /// Kind of call to the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum GatedCall {
+pub enum LedgerCallKind {
     /// `accept`.
     Accept,
     /// `claim`.
@@ -38,35 +38,35 @@ struct GateFault {
     remaining_failures: u32,
     delays: VecDeque<Duration>,
     delay: Duration,
-    calls: u32,
+    call_count: u32,
 }
 
 /// Faults of a ledger, shared by all processes of a service.
 #[derive(Default)]
-pub struct GateFaults(watch::Sender<HashMap<GatedCall, GateFault>>);
+pub struct LedgerFaults(watch::Sender<HashMap<LedgerCallKind, GateFault>>);
 
-impl GateFaults {
+impl LedgerFaults {
     /// Makes the next calls of a kind fail; `u32::MAX` is all of them.
-    pub fn fail(&self, call: GatedCall, times: u32) {
+    pub fn fail(&self, call: LedgerCallKind, times: u32) {
         self.0.send_modify(|faults| faults.entry(call).or_default().remaining_failures = times);
     }
 
     /// Makes the next calls of a kind take this many seconds each before they commit.
-    pub fn delay_next(&self, call: GatedCall, seconds: impl IntoIterator<Item = u64>) {
+    pub fn delay_next(&self, call: LedgerCallKind, seconds: impl IntoIterator<Item = u64>) {
         let delays = seconds.into_iter().map(Duration::from_secs).collect();
         self.0.send_modify(|faults| faults.entry(call).or_default().delays = delays);
     }
 
     /// Makes every call of a kind take this many seconds before it commits.
-    pub fn delay_all(&self, call: GatedCall, seconds: u64) {
+    pub fn delay_all(&self, call: LedgerCallKind, seconds: u64) {
         let delay = Duration::from_secs(seconds);
         self.0.send_modify(|faults| faults.entry(call).or_default().delay = delay);
     }
 
     /// Returns the number of calls of a kind since the faults were last cleared.
     #[must_use]
-    pub fn calls(&self, call: GatedCall) -> u32 {
-        self.0.borrow().get(&call).map_or(0, |fault| fault.calls)
+    pub fn call_count(&self, call: LedgerCallKind) -> u32 {
+        self.0.borrow().get(&call).map_or(0, |fault| fault.call_count)
     }
 
     /// Clears all faults.
@@ -75,11 +75,11 @@ impl GateFaults {
     }
 
     /// Returns the fault of the next call of a kind: a delay, and true if it fails.
-    fn take_fault(&self, call: GatedCall) -> (Duration, bool) {
+    fn take_fault(&self, call: LedgerCallKind) -> (Duration, bool) {
         let mut effect = (Duration::ZERO, false);
         self.0.send_modify(|faults| {
             let fault = faults.entry(call).or_default();
-            fault.calls += 1;
+            fault.call_count += 1;
             effect =
                 (fault.delays.pop_front().unwrap_or(fault.delay), fault.remaining_failures > 0);
             if fault.remaining_failures < u32::MAX {
@@ -92,12 +92,12 @@ impl GateFaults {
 
 /// Access of one process of the service to the ledger.
 pub(super) struct CallGate {
-    faults: Arc<GateFaults>,
+    faults: Arc<LedgerFaults>,
     dead: watch::Sender<bool>,
 }
 
 impl CallGate {
-    pub(super) fn new(faults: Arc<GateFaults>) -> Self {
+    pub(super) fn new(faults: Arc<LedgerFaults>) -> Self {
         Self { faults, dead: watch::Sender::new(false) }
     }
 
@@ -106,7 +106,7 @@ impl CallGate {
         self.dead.send_replace(true);
     }
 
-    pub(super) async fn enter(&self, call: GatedCall) -> Result<(), LedgerError> {
+    pub(super) async fn enter(&self, call: LedgerCallKind) -> Result<(), LedgerError> {
         let (delay, should_fail) = self.faults.take_fault(call);
         let mut dead = self.dead.subscribe();
         tokio::select! {

@@ -10,8 +10,8 @@ use crate::model::access::principal::{Caller, Right, Scope};
 use crate::model::agent::budget::BudgetSpec;
 use crate::model::agent::quota::QuotaSpec;
 use crate::model::agent::{
-    Access, AgentProfile, AgentSpec, Capacity, Deadlines, OverridePolicy, ProgramFacts, RetrySpec,
-    SizeLimits, WorkLimits, WorkerFacts,
+    Access, AgentProfile, AgentSpec, Capacity, OverridePolicy, PhaseTimeouts, ProgramWorkerSpec,
+    RetrySpec, SizeLimits, WorkLimits, WorkerSpec,
 };
 use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin, Trigger};
 use crate::model::id::{AgentId, ContextId, MessageId, PrincipalId};
@@ -19,7 +19,7 @@ use crate::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 /// Returns a read-only agent: one execution runs, ten may wait for half an hour.
 #[must_use]
 #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "a test fails by panicking")]
-pub fn spec(id: &str) -> AgentSpec {
+pub fn agent_spec(id: &str) -> AgentSpec {
     AgentSpec {
         id: AgentId::new(id).expect("the id of an agent"),
         profile: AgentProfile {
@@ -30,14 +30,14 @@ pub fn spec(id: &str) -> AgentSpec {
         },
         enabled: true,
         access: Access::ReadOnly,
-        worker: WorkerFacts::Program(ProgramFacts::default()),
+        worker: WorkerSpec::Program(ProgramWorkerSpec::default()),
         limits: WorkLimits {
             capacity: Capacity {
                 max_running: NonZeroU32::new(1),
                 max_waiting: 10,
                 queue_timeout: Duration::from_secs(1800),
             },
-            deadlines: Deadlines {
+            timeouts: PhaseTimeouts {
                 start: Duration::from_secs(30),
                 run: Duration::from_secs(300),
                 idle: None,
@@ -68,7 +68,7 @@ pub(super) fn caller() -> Caller {
 /// Returns a text request to an agent under this message id.
 pub(super) fn text_request(agent: &str, message: &str, text: &str) -> Request {
     Request {
-        agent: spec(agent).id,
+        agent: agent_spec(agent).id,
         origin: RequestOrigin::direct(caller().principal, Trigger::Api),
         message: MessageId(message.to_owned()),
         context: ContextId("context".to_owned()),

@@ -27,7 +27,7 @@ impl HostMetrics for ScriptedHostMetrics {
 }
 
 /// Interval of the readings in an environment with readings; mostly between its seconds.
-pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(700);
+pub const READING_INTERVAL: Duration = Duration::from_millis(700);
 
 /// Limits of the machine: the usage limits are the well-known ones.
 pub const PRESSURE_LIMITS: PressureSpec = PressureSpec {

@@ -12,11 +12,11 @@ use crate::driver::report::Reporter;
 use crate::model::code::Code;
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{
-    AnswerSource, AnswerValue, InteractionAnswer, InteractionEnd, InteractionId, InteractionKind,
-    InteractionState, OptionKind, Question, QuestionOption, ToolCallSubject, WireId,
+    AnswerSource, AnswerValue, InteractionAnswer, InteractionEnd, InteractionId, InteractionState,
+    OptionKind, Question, QuestionKind, QuestionOption, ToolCallSubject, WireId,
 };
 use crate::ports::clock::Clock;
-use crate::ports::interactions::{CloseOutcome, Interactions};
+use crate::ports::interaction_store::{CloseOutcome, InteractionStore};
 
 /// Answers a question as the caller of the environment, which is an administrator.
 ///
@@ -46,10 +46,10 @@ pub async fn answer_while_stopped(tree: &TestTree, id: InteractionId, value: Ans
 }
 
 /// Returns the question for permission to run a command.
-pub(super) fn permission(command: &str) -> Question {
+pub(super) fn permission_question(command: &str) -> Question {
     let option = |id: &str, kind| QuestionOption { id: id.to_owned(), name: id.to_owned(), kind };
     Question {
-        kind: InteractionKind::ToolPermission,
+        kind: QuestionKind::ToolPermission,
         message: format!("run `{command}`?"),
         options: vec![option("yes", OptionKind::AllowOnce), option("no", OptionKind::RejectOnce)],
         subject: Some(ToolCallSubject {
@@ -65,13 +65,13 @@ pub(super) fn permission(command: &str) -> Question {
 }
 
 /// Side of the scripted work that asks. What it has delivered survives the work, as a journal of standard input does.
-pub(super) struct QuestionAsker {
+pub(super) struct QuestionSender {
     pub(super) execution: ExecutionId,
     pub(super) answer_receiver: mpsc::UnboundedReceiver<(WireId, Option<AnswerValue>)>,
     pub(super) probe: Arc<watch::Sender<WorkProbe>>,
 }
 
-impl QuestionAsker {
+impl QuestionSender {
     /// Sends all questions at once, and returns when all are answered. Answers that earlier work has read are reported
     /// again, as the replay of a journal reports them.
     pub(super) async fn ask_all(&mut self, questions: &[(WireId, Question)], reporter: &Reporter) {

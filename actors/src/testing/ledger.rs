@@ -13,20 +13,22 @@ use chrono::{DateTime, NaiveDate, Utc};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use self::rows::{LedgerRow, LedgerRows};
-use super::fault_injection::{CallGate, GatedCall};
-use crate::model::access::principal::{Token, TokenSeed};
+use self::rows::{LedgerRows, MemoryExecutionRow};
+use super::fault_injection::{CallGate, LedgerCallKind};
+use crate::model::access::principal::{ConfiguredToken, Token};
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::QueueReason;
 use crate::model::execution::event::{
-    Chunk, Event, EventKind, MessageRole, TextChannel, TextRange,
+    Event, EventKind, MessageRole, TextChannel, TextChunk, TextRange,
 };
-use crate::model::execution::record::{ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record};
-use crate::model::execution::{AttemptId, Fence, State};
+use crate::model::execution::record::{
+    ExecutionFilter, ExecutionPage, ExecutionPageQuery, ExecutionRecord,
+};
+use crate::model::execution::{AttemptId, ExecutionState, Fence};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
-use crate::ports::interactions::reports::{end_by_settlement, position_before_end};
+use crate::ports::interaction_store::reports::{end_by_settlement, position_before_end};
 use crate::ports::ledger::{
-    AcceptCommand, Acceptance, ClaimCommand, ClaimResult, Ledger, LedgerError, ResumeCommand,
+    AcceptCommand, AcceptResult, AnswerCommand, ClaimCommand, ClaimResult, Ledger, LedgerError,
     Settlement, WriteBatch,
 };
 
@@ -44,8 +46,8 @@ impl MemoryLedger {
     }
 
     /// Adds a token for a principal with a known id.
-    pub(super) async fn add_token(&self, principal: PrincipalId, seed: TokenSeed) {
-        let TokenSeed { name, hash, scope, expires } = seed;
+    pub(super) async fn add_token(&self, principal: PrincipalId, seed: ConfiguredToken) {
+        let ConfiguredToken { name, hash, scope, expires } = seed;
         let token = Token { principal, name, hash, scope, expires };
         self.rows.lock().await.tokens.push(token);
     }
@@ -68,7 +70,7 @@ impl MemoryLedger {
         }
     }
 
-    async fn enter(&self, call: GatedCall) -> Result<(), LedgerError> {
+    async fn enter(&self, call: LedgerCallKind) -> Result<(), LedgerError> {
         match &self.gate {
             Some(gate) => gate.enter(call).await,
             None => Ok(()),
@@ -78,26 +80,26 @@ impl MemoryLedger {
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn accept(&self, command: AcceptCommand) -> Result<Acceptance, LedgerError> {
-        self.enter(GatedCall::Accept).await?;
+    async fn accept(&self, command: AcceptCommand) -> Result<AcceptResult, LedgerError> {
+        self.enter(LedgerCallKind::Accept).await?;
         let mut rows = self.rows.lock().await;
         let known_requests: Vec<_> = command
             .keys
             .iter()
             .filter_map(|key| rows.find_by_key(command.owner, &command.agent, key))
             .collect();
-        if let Some(earlier) = Acceptance::from_known(&known_requests, command.digest) {
+        if let Some(earlier) = AcceptResult::from_known(&known_requests, command.digest) {
             return Ok(earlier);
         }
         let equal_execution = rows.find_equal(&command);
-        let mut row = LedgerRow::new(command);
-        row.content = row.content.filter(|_| equal_execution.is_none());
+        let mut row = MemoryExecutionRow::new(command);
+        row.content_key = row.content_key.filter(|_| equal_execution.is_none());
         rows.executions.insert(row.record.id, row);
-        Ok(equal_execution.map_or(Acceptance::Created, Acceptance::Equivalent))
+        Ok(equal_execution.map_or(AcceptResult::Created, AcceptResult::Equivalent))
     }
 
-    async fn resume(&self, command: ResumeCommand) -> Result<bool, LedgerError> {
-        self.enter(GatedCall::Accept).await?;
+    async fn record_answer(&self, command: AnswerCommand) -> Result<bool, LedgerError> {
+        self.enter(LedgerCallKind::Accept).await?;
         let mut rows = self.rows.lock().await;
         let mut keys = command.keys.iter();
         let is_duplicate =
@@ -106,20 +108,20 @@ impl Ledger for MemoryLedger {
         let Some(row) = executions.get_mut(&command.id) else {
             return Ok(false);
         };
-        let Record { outcome, fence, state, requested_input: requested, .. } = row.record;
-        let is_open = outcome.is_none() && state == State::Waiting && !requested.answered;
+        let ExecutionRecord { outcome, fence, state, requested_input: requested, .. } = row.record;
+        let is_open = outcome.is_none() && state == ExecutionState::Waiting && !requested.answered;
         if fence != command.fence || !is_open || is_duplicate {
             return Ok(false);
         }
         row.keys.extend(command.keys.iter().map(|key| (key, command.digest)));
         row.store_input(command.attempt_id, &command.input);
         row.record.requested_input.answered = true;
-        row.record.deferred = None;
+        row.record.latest_deferral = None;
         row.record.params = command.params;
         row.record.overrides = command.overrides;
-        (row.record.replayable, row.sealed) = (command.replayable, command.sealed);
+        (row.record.replayable, row.sealed) = (command.replayable, command.sealed_input);
         row.record.changed_at = command.at;
-        let (message, pieces) = (command.message.0, command.pieces);
+        let (message, pieces) = (command.message.0, command.parts);
         let message_event = EventKind::Message { speaker: MessageRole::User, message, pieces };
         row.append(command.at, message_event, violations);
         Ok(true)
@@ -131,12 +133,12 @@ impl Ledger for MemoryLedger {
         agent: &AgentId,
         key: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.find_by_key(owner, agent, key))
     }
 
     async fn claim(&self, command: ClaimCommand) -> Result<ClaimResult, LedgerError> {
-        self.enter(GatedCall::Claim).await?;
+        self.enter(LedgerCallKind::Claim).await?;
         let mut rows = self.rows.lock().await;
         let other_rows = || rows.executions.values().filter(|row| row.is_other_at_work(command.id));
         let running_count = other_rows().filter(|row| row.record.agent == command.agent).count();
@@ -145,14 +147,14 @@ impl Ledger for MemoryLedger {
                 .filter_map(|row| row.workspace.as_ref())
                 .any(|held| held.overlaps(workspace))
         });
-        let is_later = command.runs_in_order && rows.has_earlier(command.id);
+        let is_later = command.runs_in_order && rows.has_earlier_message(command.id);
         let Some(row) = rows.executions.get(&command.id) else {
             return Ok(ClaimResult::Superseded);
         };
         if row.record.outcome.is_some() || row.record.fence != command.fence {
             return Ok(ClaimResult::Superseded);
         }
-        if command.limit.is_some_and(|limit| running_count >= limit as usize) {
+        if command.max_running.is_some_and(|limit| running_count >= limit as usize) {
             return Ok(ClaimResult::Busy(QueueReason::AgentBusy));
         }
         if is_workspace_taken {
@@ -181,7 +183,7 @@ impl Ledger for MemoryLedger {
         fence: Fence,
         batch: WriteBatch,
     ) -> Result<bool, LedgerError> {
-        self.enter(GatedCall::Record).await?;
+        self.enter(LedgerCallKind::Record).await?;
         let mut rows = self.rows.lock().await;
         let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&id) else {
@@ -200,10 +202,10 @@ impl Ledger for MemoryLedger {
         Ok(true)
     }
 
-    async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
-        self.enter(GatedCall::Append).await?;
+    async fn append_chunk(&self, id: ExecutionId, chunk: TextChunk) -> Result<(), LedgerError> {
+        self.enter(LedgerCallKind::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
-            let follows = |stored: &Chunk| {
+            let follows = |stored: &TextChunk| {
                 (stored.attempt_id, stored.channel, stored.number + 1)
                     == (chunk.attempt_id, chunk.channel, chunk.number)
             };
@@ -219,7 +221,7 @@ impl Ledger for MemoryLedger {
         id: ExecutionId,
         attempt_id: AttemptId,
     ) -> Result<(), LedgerError> {
-        self.enter(GatedCall::Append).await?;
+        self.enter(LedgerCallKind::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             row.chunks.retain(|chunk| {
                 chunk.attempt_id != attempt_id || chunk.channel == TextChannel::Input
@@ -229,7 +231,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {
-        self.enter(GatedCall::Settle).await?;
+        self.enter(LedgerCallKind::Settle).await?;
         let mut rows = self.rows.lock().await;
         let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&settlement.id) else {
@@ -266,34 +268,36 @@ impl Ledger for MemoryLedger {
     }
 
     async fn sealed_input(&self, id: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.executions.get(&id).and_then(|row| row.sealed.clone()))
     }
 
-    async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+    async fn execution(&self, id: ExecutionId) -> Result<Option<ExecutionRecord>, LedgerError> {
+        self.enter(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.executions.get(&id).map(|row| row.record.clone()))
     }
 
-    async fn executions(&self, filter: ExecutionFilter) -> Result<Vec<Record>, LedgerError> {
-        self.enter(GatedCall::List).await?;
+    async fn executions(
+        &self,
+        filter: ExecutionFilter,
+    ) -> Result<Vec<ExecutionRecord>, LedgerError> {
+        self.enter(LedgerCallKind::List).await?;
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit as usize };
         let rows = self.rows.lock().await;
-        let owner_name = |record: &Record| {
+        let owner_name = |record: &ExecutionRecord| {
             let is_owner = |token: &Token| token.principal == record.owner;
             rows.tokens.iter().find(|token| is_owner(token)).map(|token| token.name.clone())
         };
-        let fits = |record: &&Record| {
-            let belongs_to_caller =
-                filter.owner_name.is_none() || filter.owner_name == owner_name(record);
-            belongs_to_caller && filter.matches(record)
+        let fits = |record: &&ExecutionRecord| {
+            let is_own = filter.owner_name.is_none() || filter.owner_name == owner_name(record);
+            is_own && filter.matches(record)
         };
         let newest_first = rows.executions.values().rev().map(|row| &row.record);
         Ok(newest_first.filter(fits).take(limit).cloned().collect())
     }
 
     async fn page(&self, query: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError> {
-        self.enter(GatedCall::List).await?;
+        self.enter(LedgerCallKind::List).await?;
         let rows = self.rows.lock().await;
         let records = rows.executions.values().map(|row| &row.record);
         let mut records: Vec<_> = records.filter(|record| matches_query(&query, record)).collect();
@@ -306,14 +310,14 @@ impl Ledger for MemoryLedger {
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let events = rows.executions.get(&id).map(|row| row.events.clone()).unwrap_or_default();
         Ok(events.into_iter().filter(|event| event.number > after).collect())
     }
 
     async fn text(&self, id: ExecutionId, range: TextRange) -> Result<String, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         Ok(rows.executions.get(&id).map(|row| row.text(range)).unwrap_or_default())
     }
@@ -322,7 +326,7 @@ impl Ledger for MemoryLedger {
         &self,
         days: &[NaiveDate],
     ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let mut spent = BTreeMap::new();
         for row in rows.executions.values() {
@@ -339,7 +343,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let agent_rows = rows.executions.values().filter(|row| row.record.agent == *agent);
         let charges =
@@ -352,17 +356,17 @@ impl Ledger for MemoryLedger {
         Ok(charges.fold(Charge::default(), Charge::plus))
     }
 
-    async fn replace_seeded_tokens(
+    async fn replace_configured_tokens(
         &self,
-        seeds: Vec<TokenSeed>,
+        seeds: Vec<ConfiguredToken>,
         _: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
-        self.enter(GatedCall::Seed).await?;
+        self.enter(LedgerCallKind::Seed).await?;
         let mut rows = self.rows.lock().await;
         let earlier_tokens = std::mem::take(&mut rows.tokens);
         let mut principals: BTreeMap<_, _> =
             earlier_tokens.into_iter().map(|token| (token.name, token.principal)).collect();
-        for TokenSeed { name, hash, scope, expires } in seeds {
+        for ConfiguredToken { name, hash, scope, expires } in seeds {
             let principal = *principals.entry(name.clone()).or_insert(PrincipalId(Uuid::now_v7()));
             rows.tokens.push(Token { principal, name, hash, scope, expires });
         }
@@ -370,18 +374,18 @@ impl Ledger for MemoryLedger {
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.tokens.clone())
     }
 }
 
 /// Returns the sort key of an execution in a list.
-fn sort_key(record: &Record) -> (i64, ExecutionId) {
+fn sort_key(record: &ExecutionRecord) -> (i64, ExecutionId) {
     (record.status_changed_at().timestamp_micros(), record.id)
 }
 
 /// Returns true if an execution matches the query.
-fn matches_query(query: &ExecutionPageQuery, record: &Record) -> bool {
+fn matches_query(query: &ExecutionPageQuery, record: &ExecutionRecord) -> bool {
     let time = record.status_changed_at();
     record.agent == query.agent
         && query.owner.is_none_or(|owner| record.owner == owner)
@@ -392,5 +396,5 @@ fn matches_query(query: &ExecutionPageQuery, record: &Record) -> bool {
 
 /// Returns true if an event may follow the end.
 fn may_follow_end(event: &EventKind) -> bool {
-    matches!(event, EventKind::StateChanged(change) if [change.from, change.to].contains(&State::Cleanup))
+    matches!(event, EventKind::StateChanged(change) if [change.from, change.to].contains(&ExecutionState::Cleanup))
 }

@@ -15,7 +15,7 @@ impl TestTree {
 
     /// Removes an agent; the returned future completes when its work has ended, and is true if the agent is gone.
     pub fn unregister(&self, agent: &str) -> impl Future<Output = bool> + Send + use<> {
-        self.agent_registry().unregister(super::spec(agent).id)
+        self.agent_registry().unregister(super::agent_spec(agent).id)
     }
 
     fn agent_registry(&self) -> AgentRegistry {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::sync::Mutex;
 
-use super::fault_injection::{CallGate, GatedCall};
+use super::fault_injection::{CallGate, LedgerCallKind};
 use crate::model::id::ScheduleId;
 use crate::model::schedule::occurrence::{
     Occurrence, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
@@ -37,11 +37,11 @@ impl MemoryScheduleStore {
     }
 
     /// Returns all occurrences, by schedule and time.
-    pub async fn all(&self) -> Vec<Occurrence> {
+    pub async fn all_occurrences(&self) -> Vec<Occurrence> {
         self.rows.lock().await.occurrences.values().cloned().collect()
     }
 
-    async fn enter(&self, call: GatedCall) -> Result<(), LedgerError> {
+    async fn enter(&self, call: LedgerCallKind) -> Result<(), LedgerError> {
         match &self.gate {
             Some(gate) => gate.enter(call).await,
             None => Ok(()),
@@ -52,12 +52,12 @@ impl MemoryScheduleStore {
 #[async_trait]
 impl ScheduleStore for MemoryScheduleStore {
     async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.schedules.values().cloned().collect())
     }
 
     async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
-        self.enter(GatedCall::Schedule).await?;
+        self.enter(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         for schedule in schedules {
             rows.schedules.insert(schedule.spec.id.clone(), schedule);
@@ -66,7 +66,7 @@ impl ScheduleStore for MemoryScheduleStore {
     }
 
     async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
-        self.enter(GatedCall::Schedule).await?;
+        self.enter(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         ids.iter().for_each(|id| _ = rows.schedules.remove(id));
         Ok(())
@@ -76,7 +76,7 @@ impl ScheduleStore for MemoryScheduleStore {
         &self,
         advances: Vec<ScheduleAdvance>,
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
-        self.enter(GatedCall::Schedule).await?;
+        self.enter(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         let mut stored = Vec::new();
         for ScheduleAdvance { schedule, cursor, occurrences } in advances {
@@ -98,7 +98,7 @@ impl ScheduleStore for MemoryScheduleStore {
     }
 
     async fn settle(&self, settled: Vec<SettledOccurrence>) -> Result<(), LedgerError> {
-        self.enter(GatedCall::Schedule).await?;
+        self.enter(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         for result in settled {
             let row = rows.occurrences.get_mut(&(result.schedule, result.planned));
@@ -118,7 +118,7 @@ impl ScheduleStore for MemoryScheduleStore {
         planned: DateTime<Utc>,
         ending: OccurrenceEnding,
     ) -> Result<(), LedgerError> {
-        self.enter(GatedCall::Schedule).await?;
+        self.enter(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         if let Some(row) = rows.occurrences.get_mut(&(schedule.clone(), planned)) {
             row.ending = Some(ending);
@@ -127,13 +127,13 @@ impl ScheduleStore for MemoryScheduleStore {
     }
 
     async fn open_occurrences(&self) -> Result<Vec<Occurrence>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         Ok(rows.occurrences.values().filter(|row| row.is_open()).cloned().collect())
     }
 
     async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let fits = |row: &&Occurrence| {
             query.schedule.as_ref().is_none_or(|id| row.schedule == *id)
@@ -154,14 +154,14 @@ impl ScheduleStore for MemoryScheduleStore {
         schedule: &ScheduleId,
         since: DateTime<Utc>,
     ) -> Result<Vec<Occurrence>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let fits = |row: &&Occurrence| row.schedule == *schedule && row.planned >= since;
         Ok(rows.occurrences.values().filter(fits).cloned().collect())
     }
 
     async fn remove_occurrences(&self, before: DateTime<Utc>, _: u32) -> Result<u64, LedgerError> {
-        self.enter(GatedCall::Schedule).await?;
+        self.enter(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         rows.occurrences.retain(|(_, planned), row| *planned >= before || row.is_open());
         Ok(0)

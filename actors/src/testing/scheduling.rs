@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::fixtures::{caller, spec};
+use super::fixtures::{agent_spec, caller};
 use super::{DEFAULT_AGENT, TestTree};
-use crate::model::access::principal::TokenSeed;
+use crate::model::access::principal::ConfiguredToken;
 use crate::model::code::Code;
 use crate::model::id::ScheduleId;
 use crate::model::schedule::ConfiguredSchedule;
@@ -20,7 +20,7 @@ pub fn cron_schedule(id: &str, cron: &str) -> ScheduleSpec {
     ScheduleSpec {
         id: ScheduleId::new(id).expect("the id of a schedule"),
         name: id.to_owned(),
-        agent: spec(DEFAULT_AGENT).id,
+        agent: agent_spec(DEFAULT_AGENT).id,
         recurrence: RecurrenceRule::new(cron, "UTC", true).expect("a timetable"),
         input: id.to_owned(),
         params: std::collections::BTreeMap::new(),
@@ -35,7 +35,7 @@ pub fn cron_schedule(id: &str, cron: &str) -> ScheduleSpec {
 
 impl TestTree {
     /// Sets the configured schedules from the next start on, owned by the caller of the environment.
-    pub async fn configure(&mut self, specs: impl IntoIterator<Item = ScheduleSpec>) {
+    pub async fn configure_schedules(&mut self, specs: impl IntoIterator<Item = ScheduleSpec>) {
         self.add_caller_token().await;
         let owner = caller().name;
         let to_configured = |spec| ConfiguredSchedule { spec, owner: owner.clone() };
@@ -46,7 +46,7 @@ impl TestTree {
     #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "a test fails by panicking")]
     pub async fn add_caller_token(&self) {
         let (name, scope) = (caller().name, caller().scope);
-        let seed = TokenSeed { name, hash: [9; 32], scope, expires: None };
+        let seed = ConfiguredToken { name, hash: [9; 32], scope, expires: None };
         self.ledger.add_token(caller().principal, seed).await;
         self.ledger.tokens().await.expect("tokens are read");
     }
@@ -55,7 +55,7 @@ impl TestTree {
     ///
     /// # Errors
     /// Returns the code of the rejection.
-    pub async fn schedule(&self, spec: ScheduleSpec) -> Result<ScheduleView, Code> {
+    pub async fn create_schedule(&self, spec: ScheduleSpec) -> Result<ScheduleView, Code> {
         let result = self.api.schedules.put_schedule(&caller(), spec, true).await;
         result.map_err(|failure| failure.code)
     }
@@ -75,7 +75,7 @@ impl TestTree {
     /// Returns the occurrences of a schedule in order, such as `08:01 fired`, each with its outcome, and the number of
     /// planned times it represents if that is more than one.
     pub async fn occurrence_lines(&self, id: &str) -> Vec<String> {
-        let all = self.schedule_store.all().await;
+        let all = self.schedule_store.all_occurrences().await;
         all.iter().filter(|it| it.schedule.as_str() == id).map(describe_occurrence).collect()
     }
 }

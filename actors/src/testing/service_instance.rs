@@ -6,18 +6,18 @@ use std::time::Duration;
 use algonius_redact::Redactor;
 
 use super::clock::VirtualClock;
-use super::cognition::ScriptedCognition;
+use super::cognition::ScriptedModelAndTools;
 use super::driver::ScriptedDriver;
 use super::fault_injection::CallGate;
-use super::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedHostMetrics};
+use super::host_metrics::{PRESSURE_LIMITS, READING_INTERVAL, ScriptedHostMetrics};
 use super::ledger::MemoryLedger;
 use super::schedule_store::{LiteralRenderer, MemoryScheduleStore};
 use super::sealer::ScriptedSealer;
-use crate::api::RequestsSlot;
-use crate::api::supervision_tree::{SupervisionTree, TreePlan};
-use crate::decide::admission::dedup_key::Keyring;
+use crate::api::RequestHandleCell;
+use crate::api::supervision_tree::{SupervisionTree, TreeOptions};
+use crate::decide::admission::keyed_hasher::KeyedHasher;
 use crate::driver::Driver;
-use crate::driver::report::BudgetUsages;
+use crate::driver::report::BudgetUsageCache;
 use crate::maintenance::monitor::ReadingSettings;
 use crate::model::agent::{AgentKind, AgentSpec};
 use crate::model::schedule::ConfiguredSchedule;
@@ -50,13 +50,13 @@ pub(super) fn services(
         clock: Arc::<VirtualClock>::clone(clock),
         redactor: RedactorHandle::fixed(Arc::clone(redactor)),
         input_sealer: InputSealer::new(Arc::<ScriptedSealer>::clone(sealer), RETRY_WINDOW),
-        keyring: Keyring::new([7; 32]),
+        keyring: KeyedHasher::new([7; 32]),
         observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
         resources: AttemptResources::default(),
         active_writers: ActiveWriters::default(),
         breakers: CredentialBreakers::default(),
-        budget_usages: BudgetUsages::default(),
+        budget_usages: BudgetUsageCache::default(),
     }
 }
 
@@ -68,14 +68,14 @@ pub(super) async fn start_tree(
     host_metrics: Option<&Arc<ScriptedHostMetrics>>,
     scheduler_config: SchedulerConfig,
 ) -> SupervisionTree {
-    let requests_slot = RequestsSlot::default();
+    let request_handle_cell = RequestHandleCell::default();
     let definition = |spec: &AgentSpec| {
         let driver: Arc<dyn Driver> = match spec.kind() {
-            AgentKind::Team => Arc::new(TeamDriver::new(requests_slot.clone())),
+            AgentKind::Team => Arc::new(TeamDriver::new(request_handle_cell.clone())),
             AgentKind::Cognitive => Arc::new(CognitiveDriver::new(
-                requests_slot.clone(),
-                Arc::<ScriptedCognition>::clone(&driver.cognition),
-                Arc::<ScriptedCognition>::clone(&driver.cognition),
+                request_handle_cell.clone(),
+                Arc::<ScriptedModelAndTools>::clone(&driver.cognition),
+                Arc::<ScriptedModelAndTools>::clone(&driver.cognition),
             )),
             AgentKind::Program | AgentKind::Remote => Arc::<ScriptedDriver>::clone(driver),
         };
@@ -83,11 +83,12 @@ pub(super) async fn start_tree(
     };
     let readings = host_metrics.map(|host_metrics| {
         let host_metrics = Arc::<ScriptedHostMetrics>::clone(host_metrics);
-        ReadingSettings { host_metrics, spec: PRESSURE_LIMITS, interval: SAMPLE_INTERVAL }
+        ReadingSettings { host_metrics, spec: PRESSURE_LIMITS, interval: READING_INTERVAL }
     });
     let definitions = specs.iter().map(definition).collect();
     let scheduler_config = Some(scheduler_config);
-    let plan = TreePlan { readings, scheduler_config, requests_slot, ..TreePlan::default() };
+    let plan =
+        TreeOptions { readings, scheduler_config, request_handle_cell, ..TreeOptions::default() };
     SupervisionTree::start(services, definitions, plan).await.expect("the tree starts")
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::driver::Work;
+use crate::driver::AttemptWork;
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::AttemptId;
 use crate::model::id::{AgentId, ExecutionId};
@@ -19,7 +19,7 @@ pub struct WorkProbe {
     /// Highest number of attempts that ran at one time.
     pub max_alive_count: usize,
     /// Number of held leases.
-    pub leases: usize,
+    pub lease_count: usize,
     /// All attempts that ever ran, in the order of their start.
     pub lifetimes: Vec<WorkLifetime>,
     /// Answers in the order of their delivery, as `wire:answer`. Work that is resumed asks nothing again that is here.
@@ -64,7 +64,7 @@ pub(super) struct LiveWorkGuard(Arc<watch::Sender<WorkProbe>>, usize);
 impl LiveWorkGuard {
     pub(super) fn enter(
         probe: &Arc<watch::Sender<WorkProbe>>,
-        Work { execution, attempt_id, spec, workspace, .. }: &Work,
+        AttemptWork { execution, attempt_id, spec, workspace, .. }: &AttemptWork,
         is_resumed: bool,
     ) -> Self {
         let mut index = 0;
@@ -105,13 +105,13 @@ pub(super) struct LeaseCounter(Arc<watch::Sender<WorkProbe>>);
 
 impl LeaseCounter {
     pub(super) fn enter(probe: &Arc<watch::Sender<WorkProbe>>) -> Self {
-        probe.send_modify(|probe| probe.leases += 1);
+        probe.send_modify(|probe| probe.lease_count += 1);
         Self(Arc::clone(probe))
     }
 }
 
 impl Drop for LeaseCounter {
     fn drop(&mut self) {
-        self.0.send_modify(|probe| probe.leases -= 1);
+        self.0.send_modify(|probe| probe.lease_count -= 1);
     }
 }

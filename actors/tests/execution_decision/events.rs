@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use algonius_actors::decide::execution::{Deadline, ExecutionEvent, NextAttempt};
+use algonius_actors::decide::execution::{ExecutionDeadline, ExecutionEvent, NextAttempt};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::agent::quota::{AccountCause, Deferral};
 use algonius_actors::model::code::Code;
@@ -31,8 +31,8 @@ pub(crate) fn results() -> impl Strategy<Value = Result<(), Failure>> {
     prop_oneof![1 => Just(Ok(())), 3 => codes.prop_map(|code| Err(Failure::new(code, "it failed")))]
 }
 
-fn deadlines() -> impl Strategy<Value = Deadline> {
-    use Deadline::{Answer, Idle, Run, Start, Stop};
+fn deadlines() -> impl Strategy<Value = ExecutionDeadline> {
+    use ExecutionDeadline::{Answer, Idle, Run, Start, Stop};
     prop_oneof![Just(Start), Just(Run), Just(Idle), Just(Stop), Just(Answer)]
 }
 
@@ -59,10 +59,10 @@ fn overspent() -> Failure {
 /// Every event there is, at any attempt.
 pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
     prop_oneof![
-        Just(ExecutionEvent::Begin),
+        Just(ExecutionEvent::SlotAvailable),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::Claimed { attempt_id }),
         (attempt_ids(), 0u64..70).prop_map(|(attempt_id, waited)| {
-            ExecutionEvent::Busy { attempt_id, waited: Duration::from_secs(waited) }
+            ExecutionEvent::ResourceBusy { attempt_id, waited: Duration::from_secs(waited) }
         }),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::ClaimDue { attempt_id }),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::ClaimFailed { attempt_id }),
@@ -72,7 +72,7 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
             .prop_map(|(attempt_id, result)| ExecutionEvent::Ended { attempt_id, result }),
         (attempt_ids(), results(), 0u64..30_000).prop_map(|(attempt_id, result, retry_after)| {
             let failure = result.err().unwrap_or_else(|| Failure::new(Code::Exit, "it failed"));
-            ExecutionEvent::Failed {
+            ExecutionEvent::FailedWithRetryAfter {
                 attempt_id,
                 failure,
                 retry_after: Duration::from_secs(retry_after),
@@ -85,7 +85,7 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
             attempt_id,
             failure: overspent()
         }),
-        Just(ExecutionEvent::Denied { failure: overspent() }),
+        Just(ExecutionEvent::StartRefused { failure: overspent() }),
         (attempt_ids(), sample::select(Interruption::ALL)).prop_map(
             |(attempt_id, interruption)| ExecutionEvent::NeedsInput { attempt_id, interruption }
         ),
@@ -100,7 +100,7 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
         }),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::RetryDue { attempt_id }),
         Just(ExecutionEvent::QueueExpired),
-        Just(ExecutionEvent::Cancel { reason: "called off".to_owned() }),
+        Just(ExecutionEvent::CancelRequested { reason: "called off".to_owned() }),
         Just(ExecutionEvent::Settled),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::HeartbeatDue { attempt_id }),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::Cleaned { attempt_id }),

@@ -4,11 +4,11 @@ mod events;
 mod model;
 
 use algonius_actors::decide::execution::{
-    Deadline, ExecutionEffect, ExecutionEvent, ExecutionPhase, NextAttempt,
+    ExecutionDeadline, ExecutionEffect, ExecutionEvent, ExecutionPhase, NextAttempt,
 };
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::{AttemptId, Interruption, Outcome, State};
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Interruption, Outcome};
 use algonius_actors::model::failure::Failure;
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ proptest! {
         choices in proptest::collection::vec((0usize..8, events(), results()), 0..50),
     ) {
         let mut model = ExecutionModel::new(access);
-        let mut pending = vec![ExecutionEvent::Begin];
+        let mut pending = vec![ExecutionEvent::SlotAvailable];
         for (choice, random_event, result) in choices {
             let event = if choice == 0 || pending.is_empty() {
                 random_event
@@ -59,11 +59,11 @@ proptest! {
         cancel_after in proptest::option::of(0usize..30),
     ) {
         let mut model = ExecutionModel::new(access);
-        let mut pending = std::collections::VecDeque::from([ExecutionEvent::Begin]);
+        let mut pending = std::collections::VecDeque::from([ExecutionEvent::SlotAvailable]);
         let mut attempt = 0;
         for round in 0..1000 {
             if Some(round) == cancel_after {
-                pending.push_front(ExecutionEvent::Cancel { reason: "called off".to_owned() });
+                pending.push_front(ExecutionEvent::CancelRequested { reason: "called off".to_owned() });
             }
             let Some(event) = pending.pop_front() else {
                 break;
@@ -75,14 +75,14 @@ proptest! {
             }
         }
         prop_assert!(matches!(model.phase, ExecutionPhase::Done { outcome: Some(_) }), "{model:?}");
-        prop_assert_eq!((model.settle_count, model.state), (1, State::Idle));
+        prop_assert_eq!((model.settle_count, model.state), (1, ExecutionState::Idle));
     }
 }
 
 /// The events up to an attempt that runs.
-fn running(attempts: u32) -> ExecutionModel {
+fn running_model(attempts: u32) -> ExecutionModel {
     let mut model = ExecutionModel::new(Access::ReadOnly);
-    let mut pending = vec![ExecutionEvent::Begin];
+    let mut pending = vec![ExecutionEvent::SlotAvailable];
     let failure = Failure::new(Code::TransientFailure, "it failed");
     while let Some(event) = pending.pop() {
         for effect in model.apply(event) {
@@ -104,9 +104,9 @@ fn running(attempts: u32) -> ExecutionModel {
 
 #[test]
 fn a_stop_keeps_the_reason_for_which_it_was_requested() {
-    let mut model = running(1);
+    let mut model = running_model(1);
     let attempt_id = AttemptId::FIRST;
-    model.apply(ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run });
+    model.apply(ExecutionEvent::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Run });
     let effects = model.apply(ExecutionEvent::Ended { attempt_id, result: Ok(()) });
     let failure_code = effects.iter().find_map(|effect| match effect {
         ExecutionEffect::Settle { ending, .. } => {
@@ -120,20 +120,23 @@ fn a_stop_keeps_the_reason_for_which_it_was_requested() {
 #[test]
 fn an_answered_turn_begins_with_its_first_attempt() {
     for interruption in Interruption::ALL.iter().copied() {
-        let mut model = running(2);
+        let mut model = running_model(2);
         let second = AttemptId::FIRST.next_attempt();
         let effects = model.apply(ExecutionEvent::NeedsInput { attempt_id: second, interruption });
-        assert_eq!(effects[0], ExecutionEffect::Interrupt { attempt_id: second, interruption });
-        assert_eq!(model.state, State::Waiting);
+        assert_eq!(
+            effects[0],
+            ExecutionEffect::RecordInterruption { attempt_id: second, interruption }
+        );
+        assert_eq!(model.state, ExecutionState::Waiting);
         let effects = model.apply(ExecutionEvent::Answered);
         let attempt_id = AttemptId { turn: 2, attempt: 1 };
-        assert_eq!(effects, [ExecutionEffect::Claim { attempt_id, from: State::Waiting }]);
+        assert_eq!(effects, [ExecutionEffect::Claim { attempt_id, from: ExecutionState::Waiting }]);
     }
 }
 
 /// A running attempt that has failed, with the effects of its failure.
-fn failed() -> (ExecutionModel, Vec<ExecutionEffect>) {
-    let (mut model, attempt_id) = (running(1), AttemptId::FIRST);
+fn failed_model() -> (ExecutionModel, Vec<ExecutionEffect>) {
+    let (mut model, attempt_id) = (running_model(1), AttemptId::FIRST);
     let failure = Failure::new(Code::TransientFailure, "it failed");
     let effects = model.apply(ExecutionEvent::Ended { attempt_id, result: Err(failure) });
     (model, effects)
@@ -150,13 +153,13 @@ fn outcome(effects: &[ExecutionEffect]) -> Option<(Outcome, Option<Code>)> {
 
 #[test]
 fn a_failed_attempt_awaits_the_decision_of_its_agent() {
-    let (mut model, effects) = failed();
+    let (mut model, effects) = failed_model();
     let attempt_id = AttemptId::FIRST;
     let failure = Failure::new(Code::TransientFailure, "it failed");
     let report =
         ExecutionEffect::ReportFailure { attempt_id, failure, retry_after: None, had_input: true };
-    assert_eq!((effects, model.state), (vec![report], State::Running));
-    let late = ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run };
+    assert_eq!((effects, model.state), (vec![report], ExecutionState::Running));
+    let late = ExecutionEvent::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Run };
     let effects = model.apply(late.clone());
     assert_eq!(effects, [ExecutionEffect::Ignore { event: late }]);
     let next_attempt = NextAttempt::None;
@@ -166,19 +169,19 @@ fn a_failed_attempt_awaits_the_decision_of_its_agent() {
 
 #[test]
 fn a_retry_is_another_attempt_of_another_actor() {
-    let (mut model, _) = failed();
+    let (mut model, _) = failed_model();
     let (attempt_id, next_attempt) = (AttemptId::FIRST, NextAttempt::AfterPause);
     let effects = model.apply(ExecutionEvent::NextAttemptDecided { attempt_id, next_attempt });
-    assert_eq!(effects.last(), Some(&ExecutionEffect::Suspend));
-    assert_eq!((model.state, outcome(&effects)), (State::Failed, None));
+    assert_eq!(effects.last(), Some(&ExecutionEffect::UnloadActor));
+    assert_eq!((model.state, outcome(&effects)), (ExecutionState::Failed, None));
     let effects = model.apply(ExecutionEvent::RetryDue { attempt_id });
     let attempt_id = attempt_id.next_attempt();
-    assert_eq!(effects, [ExecutionEffect::Claim { attempt_id, from: State::Failed }]);
+    assert_eq!(effects, [ExecutionEffect::Claim { attempt_id, from: ExecutionState::Failed }]);
 }
 
 #[test]
 fn a_cancellation_before_the_decision_ends_the_execution() {
-    let (mut model, _) = failed();
-    let effects = model.apply(ExecutionEvent::Cancel { reason: "called off".to_owned() });
+    let (mut model, _) = failed_model();
+    let effects = model.apply(ExecutionEvent::CancelRequested { reason: "called off".to_owned() });
     assert_eq!(outcome(&effects), Some((Outcome::Cancelled, Some(Code::Cancelled))));
 }

@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use algonius_actors::decide::execution::{
-    Deadline, ExecutionEffect, ExecutionEvent, ExecutionPhase, ExecutionPolicy, NextAttempt, step,
+    ExecutionDeadline, ExecutionEffect, ExecutionEvent, ExecutionPhase, ExecutionPolicy,
+    NextAttempt, step,
 };
 use algonius_actors::decide::retry::{
-    FailedAttempt, RetryDecision, RetryHistory, RetryPolicy, retry_decision,
+    FailedAttempt, RetryDecision, RetryHistory, RetryPolicy, decide_retry,
 };
 use algonius_actors::model::agent::quota::DeferralPolicy;
-use algonius_actors::model::agent::{Access, Deadlines, RetrySpec};
-use algonius_actors::model::execution::{AttemptId, Outcome, State};
+use algonius_actors::model::agent::{Access, PhaseTimeouts, RetrySpec};
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Outcome};
 use algonius_actors::model::failure::Failure;
 use chrono::DateTime;
 
 fn policy() -> ExecutionPolicy {
     ExecutionPolicy {
-        deadlines: Deadlines {
+        deadlines: PhaseTimeouts {
             start: Duration::from_secs(30),
             run: Duration::from_secs(300),
             idle: Some(Duration::from_secs(60)),
@@ -29,16 +30,16 @@ fn policy() -> ExecutionPolicy {
 }
 
 /// The attempt an event speaks of.
-fn attempt_of(event: &ExecutionEvent) -> Option<AttemptId> {
+fn attempt_of_event(event: &ExecutionEvent) -> Option<AttemptId> {
     match event {
         ExecutionEvent::Claimed { attempt_id }
-        | ExecutionEvent::Busy { attempt_id, .. }
+        | ExecutionEvent::ResourceBusy { attempt_id, .. }
         | ExecutionEvent::ClaimDue { attempt_id }
         | ExecutionEvent::ClaimFailed { attempt_id }
         | ExecutionEvent::Started { attempt_id }
         | ExecutionEvent::Resumed { attempt_id, .. }
         | ExecutionEvent::Ended { attempt_id, .. }
-        | ExecutionEvent::Failed { attempt_id, .. }
+        | ExecutionEvent::FailedWithRetryAfter { attempt_id, .. }
         | ExecutionEvent::NextAttemptDecided { attempt_id, .. }
         | ExecutionEvent::LimitExceeded { attempt_id, .. }
         | ExecutionEvent::NeedsInput { attempt_id, .. }
@@ -49,25 +50,25 @@ fn attempt_of(event: &ExecutionEvent) -> Option<AttemptId> {
         | ExecutionEvent::DeadlinePassed { attempt_id, .. }
         | ExecutionEvent::RetryDue { attempt_id }
         | ExecutionEvent::Cleaned { attempt_id } => Some(*attempt_id),
-        ExecutionEvent::Begin
+        ExecutionEvent::SlotAvailable
         | ExecutionEvent::Superseded
         | ExecutionEvent::Answered
         | ExecutionEvent::QueueExpired
-        | ExecutionEvent::Denied { .. }
-        | ExecutionEvent::Cancel { .. }
+        | ExecutionEvent::StartRefused { .. }
+        | ExecutionEvent::CancelRequested { .. }
         | ExecutionEvent::Settled => None,
     }
 }
 
 /// The attempt a phase is in.
-fn attempt_in(phase: &ExecutionPhase) -> Option<AttemptId> {
+fn attempt_of_phase(phase: &ExecutionPhase) -> Option<AttemptId> {
     match phase {
         ExecutionPhase::Claiming { attempt_id, .. }
         | ExecutionPhase::Starting { attempt_id }
         | ExecutionPhase::Running { attempt_id }
         | ExecutionPhase::Stopping { attempt_id, .. }
         | ExecutionPhase::Waiting { attempt_id }
-        | ExecutionPhase::Undecided { attempt_id, .. }
+        | ExecutionPhase::AwaitingRetryDecision { attempt_id, .. }
         | ExecutionPhase::Paused { attempt_id }
         | ExecutionPhase::Suspended { attempt_id }
         | ExecutionPhase::Ended { attempt_id, .. } => Some(*attempt_id),
@@ -83,7 +84,7 @@ pub(crate) struct ExecutionModel {
     /// The agent's decisions about failed attempts.
     retry_policy: RetryPolicy,
     retry_history: RetryHistory,
-    pub(crate) state: State,
+    pub(crate) state: ExecutionState,
     claims: Vec<AttemptId>,
     pub(crate) settle_count: usize,
     /// True from the start of the work until it ends or is abandoned.
@@ -99,7 +100,7 @@ impl ExecutionModel {
             policy: policy(),
             retry_policy: RetryPolicy { retry, deferral, access },
             retry_history: RetryHistory::default(),
-            state: State::Idle,
+            state: ExecutionState::Idle,
             claims: Vec::new(),
             settle_count: 0,
             is_alive: false,
@@ -114,9 +115,9 @@ impl ExecutionModel {
         self.track_work(&before, &event);
         if matches!(
             (&before, &event),
-            (ExecutionPhase::Claiming { attempt_id, .. }, ExecutionEvent::Claimed { attempt_id: at }) if attempt_id == at
+            (ExecutionPhase::Claiming { attempt_id, .. }, ExecutionEvent::Claimed { attempt_id: claimed_id }) if attempt_id == claimed_id
         ) {
-            self.change_state(self.state, State::Starting);
+            self.change_state(self.state, ExecutionState::Starting);
         }
         for effect in &effects {
             self.apply_effect(effect);
@@ -132,7 +133,8 @@ impl ExecutionModel {
         after: &ExecutionPhase,
         effects: &[ExecutionEffect],
     ) {
-        let is_late = attempt_of(event).is_some_and(|at| attempt_in(before) != Some(at));
+        let is_late = attempt_of_event(event)
+            .is_some_and(|event_attempt_id| attempt_of_phase(before) != Some(event_attempt_id));
         let is_over = self.settle_count > 0
             && !matches!(event, ExecutionEvent::Settled | ExecutionEvent::Cleaned { .. });
         if is_late || is_over {
@@ -142,12 +144,16 @@ impl ExecutionModel {
     }
 
     fn track_work(&mut self, before: &ExecutionPhase, event: &ExecutionEvent) {
-        let is_current = attempt_of(event).is_some() && attempt_of(event) == attempt_in(before);
+        let is_current = attempt_of_event(event).is_some()
+            && attempt_of_event(event) == attempt_of_phase(before);
         let is_given_up = matches!(before, ExecutionPhase::Stopping { .. })
-            && matches!(event, ExecutionEvent::DeadlinePassed { deadline: Deadline::Stop, .. });
+            && matches!(
+                event,
+                ExecutionEvent::DeadlinePassed { deadline: ExecutionDeadline::Stop, .. }
+            );
         let has_ended = match event {
             ExecutionEvent::Ended { .. }
-            | ExecutionEvent::Failed { .. }
+            | ExecutionEvent::FailedWithRetryAfter { .. }
             | ExecutionEvent::Suspended { .. } => true,
             ExecutionEvent::NeedsInput { .. } => !matches!(before, ExecutionPhase::Starting { .. }),
             _ => false,
@@ -166,16 +172,18 @@ impl ExecutionModel {
             }
             ExecutionEffect::Resume { .. } => assert!(!self.is_alive, "resumed while it runs"),
             ExecutionEffect::Start { attempt_id } => {
-                assert_eq!(self.state, State::Starting);
+                assert_eq!(self.state, ExecutionState::Starting);
                 assert_eq!(self.claims.last(), Some(attempt_id), "what starts was claimed");
                 assert!(!self.is_alive, "two attempts at once");
                 self.is_alive = true;
             }
             ExecutionEffect::RecordTransition { from, to, .. } => self.change_state(*from, *to),
-            ExecutionEffect::Interrupt { .. } => self.change_state(State::Running, State::Waiting),
+            ExecutionEffect::RecordInterruption { .. } => {
+                self.change_state(ExecutionState::Running, ExecutionState::Waiting);
+            }
             ExecutionEffect::Settle { ending, .. } => {
                 assert!(!self.is_alive, "settled while the work lives");
-                assert_eq!(self.state, State::Cleanup, "settled with its moves");
+                assert_eq!(self.state, ExecutionState::Cleanup, "settled with its moves");
                 assert_eq!(ending.outcome == Outcome::Completed, ending.failure.is_none());
                 self.settle_count += 1;
                 assert_eq!(self.settle_count, 1, "settled twice");
@@ -186,7 +194,7 @@ impl ExecutionModel {
             ExecutionEffect::ReportFailure { .. } => {
                 assert!(!self.is_alive, "a failure of work that lives");
             }
-            ExecutionEffect::Defer { .. } => assert_eq!(self.state, State::Failed),
+            ExecutionEffect::Defer { .. } => assert_eq!(self.state, ExecutionState::Failed),
             ExecutionEffect::Finish => {
                 assert!(self.settle_count == 1 || self.is_superseded, "finishes without an end");
             }
@@ -199,7 +207,7 @@ impl ExecutionModel {
             ExecutionEffect::SendLater { .. }
             | ExecutionEffect::RetryClaim { .. }
             | ExecutionEffect::RecordFailedAttempt { .. }
-            | ExecutionEffect::Suspend
+            | ExecutionEffect::UnloadActor
             | ExecutionEffect::Ignore { .. } => {}
         }
     }
@@ -214,7 +222,7 @@ impl ExecutionModel {
         self.claims.push(attempt_id);
     }
 
-    fn change_state(&mut self, from: State, to: State) {
+    fn change_state(&mut self, from: ExecutionState, to: ExecutionState) {
         assert_eq!(from, self.state, "the move to {to} does not follow");
         assert!(from.may_become(to), "{from} -> {to} is not in the table");
         self.state = to;
@@ -223,10 +231,10 @@ impl ExecutionModel {
     /// Decides about a failed attempt as the agent's actor does.
     fn decide(&mut self, attempt: FailedAttempt, failure: &Failure) -> NextAttempt {
         let RetryPolicy { retry, deferral, .. } = self.retry_policy;
-        match retry_decision(&self.retry_policy, self.retry_history, attempt, failure) {
+        match decide_retry(&self.retry_policy, self.retry_history, attempt, failure) {
             RetryDecision::GiveUp => NextAttempt::None,
             RetryDecision::Retry(_) => {
-                let max = retry.max + self.retry_history.deferrals;
+                let max = retry.max_retries + self.retry_history.deferrals;
                 assert!(attempt.number <= max, "retried after {} attempts", attempt.number);
                 NextAttempt::AfterPause
             }
@@ -254,19 +262,19 @@ impl ExecutionModel {
                 let next_attempt = self.decide(attempt, &failure);
                 vec![ExecutionEvent::NextAttemptDecided { attempt_id, next_attempt }]
             }
-            ExecutionEffect::Suspend | ExecutionEffect::Defer { .. } => match self.phase {
+            ExecutionEffect::UnloadActor | ExecutionEffect::Defer { .. } => match self.phase {
                 ExecutionPhase::Paused { attempt_id } => {
                     vec![ExecutionEvent::RetryDue { attempt_id }]
                 }
                 _ => Vec::new(),
             },
-            effect => answer(effect, result, never_ends),
+            effect => answer_without_agent(effect, result, never_ends),
         }
     }
 }
 
 /// Answers an effect that the agent's actor has no part in.
-fn answer(
+fn answer_without_agent(
     effect: ExecutionEffect,
     result: &Result<(), Failure>,
     never_ends: bool,
@@ -293,10 +301,10 @@ fn answer(
         | ExecutionEffect::ReadUsage { .. }
         | ExecutionEffect::Warn { .. }
         | ExecutionEffect::RecordTransition { .. }
-        | ExecutionEffect::Interrupt { .. }
+        | ExecutionEffect::RecordInterruption { .. }
         | ExecutionEffect::ReportFailure { .. }
         | ExecutionEffect::RecordFailedAttempt { .. }
-        | ExecutionEffect::Suspend
+        | ExecutionEffect::UnloadActor
         | ExecutionEffect::Defer { .. }
         | ExecutionEffect::Finish
         | ExecutionEffect::Ignore { .. } => Vec::new(),

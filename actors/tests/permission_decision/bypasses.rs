@@ -3,7 +3,7 @@
 use algonius_actors::model::interaction::ToolCallSubject;
 use algonius_actors::model::permission::{PermissionPolicy, PermissionRule, PermissionVerdict};
 
-use crate::{allowing, command, decide, list};
+use crate::{decide, policy_allowing, shell_call, to_strings};
 
 /// Patterns of a careful operator.
 const NARROW_PATTERNS: &[&str] = &["git status*", "cargo test*", "cat *", "echo *", "./build.sh *"];
@@ -222,23 +222,23 @@ const WIDE_PATTERN_CASES: &[(&str, &str)] = &[
 #[test]
 fn no_line_runs_more_than_a_narrow_rule_allows() {
     assert!(UNCOVERED_LINES.len() > 80);
-    let policy = allowing(NARROW_PATTERNS);
+    let policy = policy_allowing(NARROW_PATTERNS);
     for line in UNCOVERED_LINES.iter().chain(OTHER_COMMANDS) {
-        assert_eq!(decide(&policy, &command(line)), PermissionVerdict::Ask, "{line:?}");
+        assert_eq!(decide(&policy, &shell_call(line)), PermissionVerdict::Ask, "{line:?}");
     }
     for line in ["git status --short", "cargo test -p x", "cat a 'b;c'", "./build.sh a"] {
-        assert_eq!(decide(&policy, &command(line)), PermissionVerdict::Allow, "{line:?}");
+        assert_eq!(decide(&policy, &shell_call(line)), PermissionVerdict::Allow, "{line:?}");
     }
 }
 
 #[test]
 fn no_line_runs_more_than_a_wide_rule_allows() {
     for line in UNCOVERED_LINES {
-        let actual = decide(&allowing(&["*"]), &command(line));
+        let actual = decide(&policy_allowing(&["*"]), &shell_call(line));
         assert_eq!(actual, PermissionVerdict::Ask, "{line:?}");
     }
     for (pattern, line) in WIDE_PATTERN_CASES {
-        let actual = decide(&allowing(&[pattern]), &command(line));
+        let actual = decide(&policy_allowing(&[pattern]), &shell_call(line));
         assert_eq!(actual, PermissionVerdict::Ask, "{pattern:?} {line:?}");
     }
 }
@@ -247,14 +247,14 @@ fn no_line_runs_more_than_a_wide_rule_allows() {
 #[test]
 fn a_denial_is_found_in_lines_that_another_rule_allows() {
     let deny = PermissionRule {
-        command: list(&["rm *", "git push*"]),
-        then: Some(PermissionVerdict::Deny),
+        command_patterns: to_strings(&["rm *", "git push*"]),
+        verdict: Some(PermissionVerdict::Deny),
         ..Default::default()
     };
-    let mut policy = allowing(&["*"]);
+    let mut policy = policy_allowing(&["*"]);
     policy.rules.insert(0, deny);
-    policy.tools.insert("Bash".to_owned(), PermissionVerdict::Allow);
-    policy.default = PermissionVerdict::Allow;
+    policy.tool_verdicts.insert("Bash".to_owned(), PermissionVerdict::Allow);
+    policy.default_verdict = PermissionVerdict::Allow;
     for line in [
         "ls; rm x",
         "sudo rm x",
@@ -269,24 +269,24 @@ fn a_denial_is_found_in_lines_that_another_rule_allows() {
         "git 'push' origin",
         "cd a && git push",
     ] {
-        assert_eq!(decide(&policy, &command(line)), PermissionVerdict::Deny, "{line:?}");
+        assert_eq!(decide(&policy, &shell_call(line)), PermissionVerdict::Deny, "{line:?}");
     }
-    assert_eq!(decide(&policy, &command("ls")), PermissionVerdict::Allow);
+    assert_eq!(decide(&policy, &shell_call("ls")), PermissionVerdict::Allow);
 }
 
 #[test]
 fn no_path_leaves_the_workspace_of_a_rule() {
     let rule = PermissionRule {
-        kind: list(&["edit"]),
-        path: list(&["*", "/srv/other/*"]),
-        then: Some(PermissionVerdict::Allow),
+        tool_kinds: to_strings(&["edit"]),
+        path_patterns: to_strings(&["*", "/srv/other/*"]),
+        verdict: Some(PermissionVerdict::Allow),
         ..Default::default()
     };
     let policy = PermissionPolicy { rules: vec![rule], ..Default::default() };
     let edit = |paths: &[&str]| ToolCallSubject {
         tool: "Write".to_owned(),
         kind: Some("edit".to_owned()),
-        paths: list(paths),
+        paths: to_strings(paths),
         ..Default::default()
     };
     for paths in [

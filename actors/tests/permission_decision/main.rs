@@ -3,12 +3,12 @@
 mod bypasses;
 mod properties;
 
-use algonius_actors::decide::permission::verdict;
+use algonius_actors::decide::permission::evaluate_policy;
 use algonius_actors::model::interaction::ToolCallSubject;
 use algonius_actors::model::permission::{PermissionPolicy, PermissionRule, PermissionVerdict};
 
 /// Returns the call of a shell that runs this line.
-fn command(line: &str) -> ToolCallSubject {
+fn shell_call(line: &str) -> ToolCallSubject {
     ToolCallSubject {
         id: "1".to_owned(),
         tool: "Bash".to_owned(),
@@ -18,21 +18,21 @@ fn command(line: &str) -> ToolCallSubject {
     }
 }
 
-fn list(texts: &[&str]) -> Vec<String> {
+fn to_strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(ToString::to_string).collect()
 }
 
 /// Returns a policy that allows commands by these patterns and asks about all other calls.
-fn allowing(patterns: &[&str]) -> PermissionPolicy {
+fn policy_allowing(patterns: &[&str]) -> PermissionPolicy {
     let rule = PermissionRule {
-        kind: list(&["execute"]),
-        command: list(patterns),
-        then: Some(PermissionVerdict::Allow),
+        tool_kinds: to_strings(&["execute"]),
+        command_patterns: to_strings(patterns),
+        verdict: Some(PermissionVerdict::Allow),
         ..Default::default()
     };
     PermissionPolicy { rules: vec![rule], ..Default::default() }
 }
 
 fn decide(policy: &PermissionPolicy, subject: &ToolCallSubject) -> PermissionVerdict {
-    verdict(policy, subject, Some("/srv/ws")).0
+    evaluate_policy(policy, subject, Some("/srv/ws")).0
 }

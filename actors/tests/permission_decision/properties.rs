@@ -1,13 +1,13 @@
 //! Properties of verdicts, for arbitrary policies, calls and command lines.
 
-use algonius_actors::decide::permission::verdict;
+use algonius_actors::decide::permission::evaluate_policy;
 use algonius_actors::model::interaction::ToolCallSubject;
 use algonius_actors::model::permission::{PermissionPolicy, PermissionRule, PermissionVerdict};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::{allowing, command, decide};
+use crate::{decide, policy_allowing, shell_call};
 
 /// Characters that a shell interprets, also between double quotes.
 const SHELL_SPECIAL_CHARS: &str = ";&|<>$(){}`\\\n\r\0\u{2028}\u{2029}\u{85}";
@@ -30,23 +30,23 @@ fn words() -> impl Strategy<Value = String> {
 
 prop_compose! {
     fn rules()(
-        tool in vec(words(), 0..2),
-        kind in vec(words(), 0..2),
-        command in vec(words(), 0..2),
-        path in vec(words(), 0..2),
-        then in option::of(verdicts()),
+        tool_patterns in vec(words(), 0..2),
+        tool_kinds in vec(words(), 0..2),
+        command_patterns in vec(words(), 0..2),
+        path_patterns in vec(words(), 0..2),
+        verdict in option::of(verdicts()),
     ) -> PermissionRule {
-        PermissionRule { tool, kind, command, path, then }
+        PermissionRule { tool_patterns, tool_kinds, command_patterns, path_patterns, verdict }
     }
 }
 
 prop_compose! {
     fn policies()(
         rules in vec(rules(), 0..4),
-        tools in btree_map(words(), verdicts(), 0..4),
-        default in verdicts(),
+        tool_verdicts in btree_map(words(), verdicts(), 0..4),
+        default_verdict in verdicts(),
     ) -> PermissionPolicy {
-        PermissionPolicy { rules, tools, default, ..Default::default() }
+        PermissionPolicy { rules, tool_verdicts, default_verdict, ..Default::default() }
     }
 }
 
@@ -75,15 +75,15 @@ proptest! {
     fn a_verdict_names_the_rule_that_gave_it(
         policy in policies(), call in calls(), workspace in option::of(words())
     ) {
-        let (actual, rule_name) = verdict(&policy, &call, workspace.as_deref());
+        let (actual, rule_name) = evaluate_policy(&policy, &call, workspace.as_deref());
         let rule_verdict = if rule_name == "default" {
-            Some(policy.default)
+            Some(policy.default_verdict)
         } else if let Some(name) = rule_name.strip_prefix("tools.") {
-            policy.tools.get(name).copied()
+            policy.tool_verdicts.get(name).copied()
         } else {
             let index = rule_name.strip_prefix("rules[").and_then(|rest| rest.strip_suffix(']'));
             let rule = index.and_then(|index| policy.rules.get(index.parse::<usize>().ok()?));
-            rule.map(|rule| rule.then.unwrap_or(PermissionVerdict::Ask))
+            rule.map(|rule| rule.verdict.unwrap_or(PermissionVerdict::Ask))
         };
         prop_assert_eq!(rule_verdict, Some(actual), "{}", rule_name);
     }
@@ -91,10 +91,10 @@ proptest! {
     /// An earlier rule that does not decide has no effect on the verdict of later ones.
     #[test]
     fn the_first_fitting_rule_decides(policy in policies(), call in calls()) {
-        let (actual, rule_name) = verdict(&policy, &call, Some("/srv/ws"));
+        let (actual, rule_name) = evaluate_policy(&policy, &call, Some("/srv/ws"));
         let verdict_of_rule = |rule: &PermissionRule| {
             let policy = PermissionPolicy { rules: vec![rule.clone()], ..Default::default() };
-            verdict(&policy, &call, Some("/srv/ws"))
+            evaluate_policy(&policy, &call, Some("/srv/ws"))
         };
         let fitting = policy.rules.iter().position(|rule| verdict_of_rule(rule).1 == "rules[0]");
         match fitting {
@@ -117,15 +117,15 @@ proptest! {
     ) {
         let quote = if in_double_quotes { "\"" } else { "" };
         let line = format!("ls {}{quote}{special}{quote}{}", before.concat(), after.concat());
-        prop_assert_eq!(decide(&allowing(&[pattern]), &command(&line)), PermissionVerdict::Ask);
+        prop_assert_eq!(decide(&policy_allowing(&[pattern]), &shell_call(&line)), PermissionVerdict::Ask);
         // Not even if the pattern repeats the line.
-        prop_assert_eq!(decide(&allowing(&[&line]), &command(&line)), PermissionVerdict::Ask);
+        prop_assert_eq!(decide(&policy_allowing(&[&line]), &shell_call(&line)), PermissionVerdict::Ask);
     }
 
     /// A line of any characters is allowed only if a simple reading of it has no special character.
     #[test]
     fn an_allowed_line_has_no_special_character(line in "[a-c ';&|$`\\\\\"\n=~*#{}-]{0,12}") {
-        if decide(&allowing(&["*"]), &command(&line)) == PermissionVerdict::Allow {
+        if decide(&policy_allowing(&["*"]), &shell_call(&line)) == PermissionVerdict::Allow {
             let mut quote = None;
             for letter in line.chars() {
                 match (quote, letter) {
@@ -143,13 +143,13 @@ proptest! {
     /// Among the entries for tools, a denial wins over every other entry that fits.
     #[test]
     fn a_denied_tool_is_never_allowed(
-        tools in btree_map(words(), verdicts(), 0..6), call in calls(), default in verdicts()
+        tool_verdicts in btree_map(words(), verdicts(), 0..6), call in calls(), default_verdict in verdicts()
     ) {
-        let mut policy = PermissionPolicy { tools, default, ..Default::default() };
+        let mut policy = PermissionPolicy { tool_verdicts, default_verdict, ..Default::default() };
         for pattern in ["*".to_owned(), call.tool.clone()] {
-            policy.tools.insert(pattern.clone(), PermissionVerdict::Deny);
+            policy.tool_verdicts.insert(pattern.clone(), PermissionVerdict::Deny);
             prop_assert_eq!(decide(&policy, &call), PermissionVerdict::Deny);
-            policy.tools.remove(&pattern);
+            policy.tool_verdicts.remove(&pattern);
         }
     }
 
@@ -157,19 +157,19 @@ proptest! {
     #[test]
     fn a_denied_command_is_found_anywhere(before in "[a-z ;&|'\"]{0,8}", after in "[a-z ;&|'\"]{0,8}") {
         let rule = PermissionRule {
-            command: vec!["rm *".to_owned()],
-            then: Some(PermissionVerdict::Deny),
+            command_patterns: vec!["rm *".to_owned()],
+            verdict: Some(PermissionVerdict::Deny),
             ..Default::default()
         };
         let policy = PermissionPolicy {
             rules: vec![rule],
-            default: PermissionVerdict::Allow,
+            default_verdict: PermissionVerdict::Allow,
             ..Default::default()
         };
         for separator in [" ", ";", "|", "&", "\n", "(", "`", "'", "\"", " /bin/"] {
             let line = format!("{before}{separator}rm x{after}");
             let is_joined = matches!(separator, "'" | "\"") && before.ends_with(char::is_alphabetic);
-            prop_assert!(is_joined || decide(&policy, &command(&line)) == PermissionVerdict::Deny, "{line:?}");
+            prop_assert!(is_joined || decide(&policy, &shell_call(&line)) == PermissionVerdict::Deny, "{line:?}");
         }
     }
 }

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::event::{Event, EventKind};
-use algonius_actors::model::execution::record::Record;
-use algonius_actors::model::execution::{AttemptId, Outcome, State, StateChange};
+use algonius_actors::model::execution::record::ExecutionRecord;
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Outcome, StateChange};
 use algonius_actors::testing::{CallerResult, WorkLifetime};
 
-use crate::plan::{Plan, PlannedBehavior, SimulationStep};
+use crate::plan::{PlannedBehavior, SimulationPlan, SimulationStep};
 use crate::run::{ExecutionHistory, SimulationResult};
 
 /// Checks all of it.
-pub(crate) fn check(plan: &Plan, result: &SimulationResult) {
+pub(crate) fn check(plan: &SimulationPlan, result: &SimulationResult) {
     for ((agent, message), answer) in &result.answers {
         check_answer(plan, (*agent, *message), answer);
     }
     check_dedup(result);
-    for history in result.records.values() {
+    for history in result.histories.values() {
         let ExecutionHistory { record, events, .. } = history;
         let spec = plan.agents.iter().map(|simulated| &simulated.spec);
         let spec = spec.into_iter().find(|spec| spec.id == record.agent).unwrap();
@@ -34,7 +34,7 @@ pub(crate) fn check(plan: &Plan, result: &SimulationResult) {
 }
 
 /// A refusal has its cause in the plan.
-fn check_answer(plan: &Plan, request_key: (usize, u64), answer: &CallerResult) {
+fn check_answer(plan: &SimulationPlan, request_key: (usize, u64), answer: &CallerResult) {
     let texts = plan.steps.iter().filter_map(|(_, step)| match step {
         SimulationStep::Submit { agent, message, text } if (*agent, *message) == request_key => {
             Some(*text)
@@ -42,13 +42,13 @@ fn check_answer(plan: &Plan, request_key: (usize, u64), answer: &CallerResult) {
         _ => None,
     });
     let texts: BTreeSet<_> = texts.collect();
-    let has_faults = plan.has(|step| matches!(step, SimulationStep::Fail(..)));
-    let is_slow = plan.has(|step| matches!(step, SimulationStep::Slow(..)));
-    let has_crashes = plan.has(|step| matches!(step, SimulationStep::Panic { .. }));
+    let has_faults = plan.has_step(|step| matches!(step, SimulationStep::Fail(..)));
+    let is_slow = plan.has_step(|step| matches!(step, SimulationStep::Delay(..)));
+    let has_crashes = plan.has_step(|step| matches!(step, SimulationStep::Panic { .. }));
     let has_panics = plan.has_behavior(PlannedBehavior::PanicOnStart) || has_crashes;
     let is_expected = match answer {
         CallerResult::Ended(_) => true,
-        CallerResult::Broken(..) => false,
+        CallerResult::Violation(..) => false,
         CallerResult::Refused(Code::QueueFull) => {
             plan.agents[request_key.0].spec.limits.capacity.max_waiting < 40
         }
@@ -64,7 +64,7 @@ fn check_answer(plan: &Plan, request_key: (usize, u64), answer: &CallerResult) {
 /// A message is one execution, whoever asks again.
 fn check_dedup(result: &SimulationResult) {
     let mut execution_ids = BTreeMap::new();
-    for ExecutionHistory { record, .. } in result.records.values() {
+    for ExecutionHistory { record, .. } in result.histories.values() {
         let earlier =
             execution_ids.insert((record.agent.clone(), record.message.0.clone()), record.id);
         assert_eq!(earlier, None, "{:?} of {} was run twice", record.message, record.agent);
@@ -87,11 +87,11 @@ fn transitions(events: &[Event]) -> Vec<&StateChange> {
 }
 
 /// One outcome, which is the last state before the clean-up, and events without gaps.
-fn check_end(record: &Record, events: &[Event]) {
+fn check_end(record: &ExecutionRecord, events: &[Event]) {
     let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>(), "{}", record.id);
     let changes = transitions(events);
-    let ends = changes.iter().filter(|change| change.to == State::Cleanup);
+    let ends = changes.iter().filter(|change| change.to == ExecutionState::Cleanup);
     let ends: Vec<_> = ends.map(|change| change.from).collect();
     let outcome = record.outcome.map(Outcome::state);
     assert_eq!(ends, outcome.into_iter().collect::<Vec<_>>(), "{}: one end", record.id);
@@ -102,15 +102,17 @@ fn check_end(record: &Record, events: &[Event]) {
 
 /// Attempts follow each other by one, are bounded, and only what may pass by itself, or was not
 /// begun, is tried again.
-fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
+fn check_attempts(spec: &AgentSpec, record: &ExecutionRecord, events: &[Event]) {
     let mut attempts: Vec<AttemptId> = Vec::new();
     let (mut failure, mut has_run, mut deferrals) = (None, false, Vec::new());
     for event in events {
         match &event.data {
             EventKind::AttemptFailed(failed) => failure = Some(failed.category()),
             EventKind::Deferred(deferral) => deferrals.push(*deferral),
-            EventKind::StateChanged(change) if change.to == State::Running => has_run = true,
-            EventKind::StateChanged(change) if change.to == State::Starting => {
+            EventKind::StateChanged(change) if change.to == ExecutionState::Running => {
+                has_run = true;
+            }
+            EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
                 let is_writer = spec.access == Access::ReadWrite && !spec.retry.after_start;
                 if !attempts.is_empty() {
                     assert_eq!(failure, Some(Category::Transient), "{}", record.id);
@@ -131,7 +133,7 @@ fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
     let expected: Vec<_> =
         (1..).map(|attempt| AttemptId { turn: 1, attempt }).take(attempts.len()).collect();
     assert_eq!(attempts, expected, "{}", record.id);
-    let max_attempts = 1 + spec.retry.max as usize + deferrals.len();
+    let max_attempts = 1 + spec.retry.max_retries as usize + deferrals.len();
     assert!(attempts.len() <= max_attempts, "{}: {attempts:?}", record.id);
     let times: Vec<_> = deferrals.iter().map(|deferral| deferral.times).collect();
     assert_eq!(times, (1..).take(deferrals.len()).collect::<Vec<_>>(), "{}", record.id);
@@ -139,11 +141,11 @@ fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
 }
 
 /// Nothing lives that was not claimed, nothing is begun twice, and what succeeded did succeed.
-fn check_lifetimes(plan: &Plan, result: &SimulationResult, history: &ExecutionHistory) {
+fn check_lifetimes(plan: &SimulationPlan, result: &SimulationResult, history: &ExecutionHistory) {
     let ExecutionHistory { record, events, .. } = history;
     let claimed: BTreeSet<_> = transitions(events)
         .into_iter()
-        .filter(|change| change.to == State::Starting)
+        .filter(|change| change.to == ExecutionState::Starting)
         .map(|change| change.attempt_id.attempt)
         .collect();
     let lifetimes = || result.lifetimes.iter().filter(|lifetime| lifetime.execution == record.id);
@@ -187,7 +189,7 @@ fn check_coalesced(
                 && other.outcome == record.outcome
                 && has_worked
         };
-    let mut histories = result.records.values();
+    let mut histories = result.histories.values();
     assert!(histories.any(is_leader), "{} completed out of nothing", record.id);
 }
 

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use algonius_redact::Redactor;
-use plan::Plan;
+use plan::SimulationPlan;
 use seeded_random::SeededRandom;
 
 /// How many are played where nobody says otherwise.
@@ -30,8 +30,8 @@ fn seeds() -> Range<u64> {
 }
 
 fn simulate(seed: u64, redactor: &Arc<Redactor>) {
-    let mut random = SeededRandom::of(seed);
-    let plan = Plan::of(&mut random);
+    let mut random = SeededRandom::from_seed(seed);
+    let plan = SimulationPlan::from_random(&mut random);
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
     let outcome = catch_unwind(AssertUnwindSafe(|| {

@@ -6,13 +6,13 @@ use std::time::Duration;
 use algonius_actors::model::agent::quota::{DeferralPolicy, QuotaCredential, QuotaSpec};
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
-use algonius_actors::testing::{GatedCall, ScriptedAttempt, spec};
+use algonius_actors::testing::{LedgerCallKind, ScriptedAttempt, agent_spec};
 
 use crate::seeded_random::SeededRandom;
 
 /// One simulation.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct SimulationPlan {
     pub(crate) agents: Vec<SimulatedAgent>,
     /// The acts of the text `t0`, `t1` and so on.
     pub(crate) scripts: Vec<Vec<AttemptPlan>>,
@@ -61,9 +61,9 @@ pub(crate) enum SimulationStep {
     /// What was first recorded under so many ids is called off.
     Cancel(u64),
     /// The next calls to the ledger fail.
-    Fail(GatedCall, u32),
+    Fail(LedgerCallKind, u32),
     /// The next calls to the ledger take so many seconds.
-    Slow(GatedCall, Vec<u64>),
+    Delay(LedgerCallKind, Vec<u64>),
     /// Whoever reads the clock so many readings later panics; of what lives, so many in a hundred is
     /// held for the next actor.
     Panic { readings: u32, held_percent: u64 },
@@ -71,8 +71,8 @@ pub(crate) enum SimulationStep {
     Restart { downtime: u64, held_percent: u64 },
 }
 
-impl Plan {
-    pub(crate) fn of(random: &mut SeededRandom) -> Self {
+impl SimulationPlan {
+    pub(crate) fn from_random(random: &mut SeededRandom) -> Self {
         let agents: Vec<_> =
             (0..=random.below(3)).map(|number| simulated_agent(number, random)).collect();
         let account_failure_percent = random.pick(&[0, 0, 30]);
@@ -96,7 +96,7 @@ impl Plan {
     }
 
     /// Whether something of a kind is to happen.
-    pub(crate) fn has(&self, predicate: impl Fn(&SimulationStep) -> bool) -> bool {
+    pub(crate) fn has_step(&self, predicate: impl Fn(&SimulationStep) -> bool) -> bool {
         self.steps.iter().any(|(_, step)| predicate(step))
     }
 
@@ -117,9 +117,9 @@ struct StepOdds {
 }
 
 fn simulated_agent(number: u64, random: &mut SeededRandom) -> SimulatedAgent {
-    let mut spec = spec(&format!("agent-{number}"));
+    let mut spec = agent_spec(&format!("agent-{number}"));
     let folder = random.pick(&[None, Some("/srv/x"), Some("/srv/x/deep"), Some("/srv/y")]);
-    if random.is_hit(50) {
+    if random.random_bool(50) {
         spec.access = Access::ReadWrite;
     } else {
         spec.limits.capacity.max_running =
@@ -127,12 +127,12 @@ fn simulated_agent(number: u64, random: &mut SeededRandom) -> SimulatedAgent {
     }
     spec.limits.capacity.max_waiting = random.pick(&[0, 1, 3, 10, 100]);
     spec.limits.capacity.queue_timeout = Duration::from_secs(random.pick(&[5, 30, 1800]));
-    spec.limits.deadlines.start = Duration::from_secs(random.pick(&[2, 30]));
-    spec.limits.deadlines.run = Duration::from_secs(random.pick(&[3, 20, 300]));
-    spec.limits.deadlines.idle = random.pick(&[None, Some(Duration::from_secs(4))]);
+    spec.limits.timeouts.start = Duration::from_secs(random.pick(&[2, 30]));
+    spec.limits.timeouts.run = Duration::from_secs(random.pick(&[3, 20, 300]));
+    spec.limits.timeouts.idle = random.pick(&[None, Some(Duration::from_secs(4))]);
     spec.program_mut().unwrap().heartbeat = random.pick(&[None, Some(Duration::from_secs(2))]);
-    spec.retry.max = u32::try_from(random.below(4)).unwrap();
-    spec.retry.after_start = random.is_hit(20);
+    spec.retry.max_retries = u32::try_from(random.below(4)).unwrap();
+    spec.retry.after_start = random.random_bool(20);
     spec.dedup_window = random.pick(&[None, None, Some(Duration::from_secs(60))]);
     spec.quota = quota_spec(random);
     SimulatedAgent { spec, folder }
@@ -142,16 +142,16 @@ fn simulated_agent(number: u64, random: &mut SeededRandom) -> SimulatedAgent {
 fn quota_spec(random: &mut SeededRandom) -> QuotaSpec {
     let seconds =
         |random: &mut SeededRandom, choices: &[u64]| Duration::from_secs(random.pick(choices));
-    let (max, first_wait) = (seconds(random, &[0, 30, 600]), seconds(random, &[0, 10]));
+    let (max_wait, first_wait) = (seconds(random, &[0, 30, 600]), seconds(random, &[0, 10]));
     QuotaSpec {
         deferral: DeferralPolicy {
-            max_wait: max,
+            max_wait,
             first_wait,
             max_deferrals: u32::try_from(random.below(4)).unwrap(),
         },
         credential: random
             .pick(&[QuotaCredential::Own, QuotaCredential::Named("shared".to_owned())]),
-        has_breaker: random.is_hit(80),
+        has_breaker: random.random_bool(80),
         refused_pause: seconds(random, &[10, 1800]),
     }
 }
@@ -161,7 +161,7 @@ fn attempt_plan(account_failure_percent: u64, random: &mut SeededRandom) -> Atte
     use PlannedBehavior as B;
     let transient = random.pick(&[Code::TransientFailure, Code::NoResources]);
     let behavior = match random.below(100) {
-        _ if random.is_hit(account_failure_percent) => {
+        _ if random.random_bool(account_failure_percent) => {
             random.pick(&[B::QuotaExhausted, B::QuotaExhausted, B::Fail(Code::NotAuthenticated)])
         }
         0..50 => B::Succeed,
@@ -181,7 +181,7 @@ fn attempt_plan(account_failure_percent: u64, random: &mut SeededRandom) -> Atte
         stop_delay: random.pick(&[0, 0, 1, 7, 20]),
         cleanup_time: random.pick(&[0, 0, 1, 4]),
         retry_after: random.pick(&[None, Some(0), Some(5), Some(40), Some(700)]),
-        writes_stderr: random.is_hit(20),
+        writes_stderr: random.random_bool(20),
     }
 }
 
@@ -216,8 +216,8 @@ fn simulation_step(
     odds: &StepOdds,
     agent_count: u64,
 ) -> (u64, SimulationStep) {
-    let pause = if random.is_hit(40) { 0 } else { random.below(odds.pause) };
-    let happens = |random: &mut SeededRandom, percent| random.is_hit(percent);
+    let pause = if random.random_bool(40) { 0 } else { random.below(odds.pause) };
+    let happens = |random: &mut SeededRandom, percent| random.random_bool(percent);
     let step = if happens(random, odds.restart) {
         SimulationStep::Restart {
             downtime: random.pick(&[0, 1, 20]),
@@ -234,7 +234,7 @@ fn simulation_step(
         let agent = usize::try_from(random.below(agent_count)).unwrap();
         let message = random.below(odds.message_count);
         // The same message says the same but for a few.
-        let text = if random.is_hit(95) { message % 8 } else { random.below(8) };
+        let text = if random.random_bool(95) { message % 8 } else { random.below(8) };
         SimulationStep::Submit { agent, message, text: usize::try_from(text).unwrap() }
     };
     (pause, step)
@@ -242,17 +242,17 @@ fn simulation_step(
 
 fn ledger_fault(random: &mut SeededRandom) -> SimulationStep {
     let calls = [
-        GatedCall::Accept,
-        GatedCall::Claim,
-        GatedCall::Record,
-        GatedCall::Append,
-        GatedCall::Settle,
-        GatedCall::Read,
+        LedgerCallKind::Accept,
+        LedgerCallKind::Claim,
+        LedgerCallKind::Record,
+        LedgerCallKind::Append,
+        LedgerCallKind::Settle,
+        LedgerCallKind::Read,
     ];
     let call = random.pick(&calls);
-    if random.is_hit(50) {
+    if random.random_bool(50) {
         SimulationStep::Fail(call, 1 + u32::try_from(random.below(4)).unwrap())
     } else {
-        SimulationStep::Slow(call, (0..=random.below(3)).map(|_| random.below(6)).collect())
+        SimulationStep::Delay(call, (0..=random.below(3)).map(|_| random.below(6)).collect())
     }
 }

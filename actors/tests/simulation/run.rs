@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::execution::event::{Event, EventKind, MessageRole};
-use algonius_actors::model::execution::record::{ExecutionFilter, Record};
+use algonius_actors::model::execution::record::{ExecutionFilter, ExecutionRecord};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::testing::{CallerResult, TestTree, WorkLifetime};
 use algonius_redact::Redactor;
 use tokio::task::JoinSet;
 
-use crate::plan::{Plan, SimulationStep};
+use crate::plan::{SimulationPlan, SimulationStep};
 use crate::seeded_random::SeededRandom;
 
 /// State at the end of a simulation.
@@ -20,14 +20,14 @@ pub(crate) struct SimulationResult {
     /// Results of the callers, with the agent and the message that each had named.
     pub(crate) answers: Vec<((usize, u64), CallerResult)>,
     /// All executions with their events, oldest first.
-    pub(crate) records: BTreeMap<ExecutionId, ExecutionHistory>,
+    pub(crate) histories: BTreeMap<ExecutionId, ExecutionHistory>,
     /// Lifetimes of all work.
     pub(crate) lifetimes: Vec<WorkLifetime>,
 }
 
 /// History of one execution in the ledger.
 pub(crate) struct ExecutionHistory {
-    pub(crate) record: Record,
+    pub(crate) record: ExecutionRecord,
     pub(crate) events: Vec<Event>,
     /// Text of the request.
     pub(crate) text: String,
@@ -35,7 +35,7 @@ pub(crate) struct ExecutionHistory {
 
 /// Performs the steps of a plan, and waits until all executions have ended.
 pub(crate) async fn run_simulation(
-    plan: &Plan,
+    plan: &SimulationPlan,
     random: &mut SeededRandom,
     redactor: &Arc<Redactor>,
 ) -> SimulationResult {
@@ -98,7 +98,7 @@ async fn apply_step(tree: &TestTree, step: &SimulationStep) {
             }
         }
         SimulationStep::Fail(call, times) => tree.faults.fail(*call, *times),
-        SimulationStep::Slow(call, seconds) => tree.faults.delay_next(*call, seconds.clone()),
+        SimulationStep::Delay(call, seconds) => tree.faults.delay_next(*call, seconds.clone()),
         SimulationStep::Submit { .. }
         | SimulationStep::Restart { .. }
         | SimulationStep::Panic { .. } => {}
@@ -108,7 +108,7 @@ async fn apply_step(tree: &TestTree, step: &SimulationStep) {
 /// Lets some of what lives be held.
 fn hold_some(tree: &TestTree, random: &mut SeededRandom, percent: u64) {
     for lifetime in tree.driver.probe().lifetimes {
-        if lifetime.end_position.is_none() && random.is_hit(percent) {
+        if lifetime.end_position.is_none() && random.random_bool(percent) {
             tree.driver.hold(lifetime.execution);
         }
     }
@@ -143,20 +143,20 @@ async fn finish(tree: TestTree, answers: Vec<((usize, u64), CallerResult)>) -> S
     tokio::time::sleep(Duration::from_secs(60)).await;
     let probe = tree.driver.probe();
     assert_eq!(
-        (probe.alive_count, probe.leases),
+        (probe.alive_count, probe.lease_count),
         (0, 0),
         "work is alive and leases are held at the end"
     );
-    let mut records = BTreeMap::new();
+    let mut histories = BTreeMap::new();
     for record in tree.ledger.executions(ExecutionFilter::default()).await.unwrap() {
         let history = read_history(&tree, record).await;
-        records.insert(history.record.id, history);
+        histories.insert(history.record.id, history);
     }
     tree.end().await;
-    SimulationResult { answers, records, lifetimes: probe.lifetimes }
+    SimulationResult { answers, histories, lifetimes: probe.lifetimes }
 }
 
-async fn read_history(tree: &TestTree, record: Record) -> ExecutionHistory {
+async fn read_history(tree: &TestTree, record: ExecutionRecord) -> ExecutionHistory {
     let events = tree.ledger.events(record.id, 0).await.unwrap();
     let first_piece = events.iter().find_map(|event| match &event.data {
         EventKind::Message { speaker: MessageRole::User, pieces, .. } => pieces.first(),

@@ -4,7 +4,7 @@
 pub(crate) struct SeededRandom(u64);
 
 impl SeededRandom {
-    pub(crate) fn of(seed: u64) -> Self {
+    pub(crate) fn from_seed(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -21,7 +21,7 @@ impl SeededRandom {
     }
 
     /// Whether something comes true that does so often in a hundred times.
-    pub(crate) fn is_hit(&mut self, percent: u64) -> bool {
+    pub(crate) fn random_bool(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 

@@ -29,14 +29,14 @@ pub fn request_builder(request: &str) -> Box<dyn Fn(u64) -> Vec<u8>> {
 
 /// Returns the parameters of a message of 0.3 with a text of this many bytes.
 #[must_use]
-pub fn message_params(bytes: usize) -> Value {
+pub fn message_params_0_3(bytes: usize) -> Value {
     let parts = json!([{"kind": "text", "text": plain_text(bytes)}]);
     json!({"message": {"kind": "message", "role": "user", "messageId": NUMBER_PLACEHOLDER, "parts": parts}})
 }
 
 /// Returns the parameters of a message of 1.0 with a text of this many bytes.
 #[must_use]
-pub fn message_params_of_1_0(bytes: usize) -> Value {
+pub fn message_params_1_0(bytes: usize) -> Value {
     let parts = json!([{"text": plain_text(bytes)}]);
     json!({"message": {"messageId": NUMBER_PLACEHOLDER, "role": "ROLE_USER", "parts": parts}})
 }
@@ -52,15 +52,18 @@ impl Service {
     /// Returns requests that send a message over JSON-RPC, and wait for the answer.
     #[must_use]
     pub fn json_rpc_load(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
-        let build =
-            request_builder(&self.json_rpc_request(agent, "message/send", &message_params(bytes)));
+        let build = request_builder(&self.json_rpc_request(
+            agent,
+            "message/send",
+            &message_params_0_3(bytes),
+        ));
         Rc::new(LoadRequest { build, is_good: Box::new(is_completed) })
     }
 
     /// Returns requests that send a message over HTTP+JSON, in 1.0.
     #[must_use]
-    pub fn rest(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
-        let body = message_params_of_1_0(bytes).to_string();
+    pub fn rest_load(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
+        let body = message_params_1_0(bytes).to_string();
         let request_line = format!("POST /agents/{agent}/v1/message:send");
         let build = request_builder(&self.request(&request_line, VERSION_1_0_HEADER, &body));
         let is_good = |answer: &BenchResponse<'_>| answer.is_ok_with("\"TASK_STATE_COMPLETED\"");

@@ -35,7 +35,7 @@ pub enum StopCondition {
 struct LoadState {
     load_request: Rc<LoadRequest>,
     stop_condition: StopCondition,
-    begin: Instant,
+    started_at: Instant,
     started_count: Cell<usize>,
     times: RefCell<Vec<u64>>,
     failures: RefCell<Vec<String>>,
@@ -47,7 +47,7 @@ impl LoadState {
         Rc::new(Self {
             load_request: Rc::clone(load_request),
             stop_condition,
-            begin: Instant::now(),
+            started_at: Instant::now(),
             started_count: Cell::new(0),
             times: RefCell::default(),
             failures: RefCell::default(),
@@ -58,7 +58,7 @@ impl LoadState {
     fn may_continue(&self) -> bool {
         let started_count = self.started_count.replace(self.started_count.get() + 1);
         match self.stop_condition {
-            StopCondition::Elapsed(duration) => self.begin.elapsed() < duration,
+            StopCondition::Elapsed(duration) => self.started_at.elapsed() < duration,
             StopCondition::Completed(count) => started_count < count,
         }
     }
@@ -102,13 +102,13 @@ pub async fn run_load(
     let clients = connect_all(address, in_flight).await;
     let state = LoadState::new(load_request, stop_condition);
     run_clients(clients, &state).await;
-    let elapsed = state.begin.elapsed();
+    let elapsed = state.started_at.elapsed();
     assert!(state.failures.borrow().is_empty(), "{address}: {}", state.failure_summary());
-    RunTimes::of(state.times.take(), elapsed)
+    RunTimes::new(state.times.take(), elapsed)
 }
 
 /// Runs a load whose answers may be bad, and returns their number.
-pub async fn burst(
+pub async fn run_burst(
     address: SocketAddr,
     load_request: &Rc<LoadRequest>,
     count: usize,
@@ -116,8 +116,8 @@ pub async fn burst(
     let clients = connect_all(address, count).await;
     let state = LoadState::new(load_request, StopCondition::Completed(count));
     run_clients(clients, &state).await;
-    let elapsed = state.begin.elapsed();
-    (RunTimes::of(state.times.take(), elapsed), state.failures.take().len())
+    let elapsed = state.started_at.elapsed();
+    (RunTimes::new(state.times.take(), elapsed), state.failures.take().len())
 }
 
 /// Keeps this many requests in flight, and counts the answers in a window that starts when all are in flight. The
@@ -145,7 +145,7 @@ pub async fn run_window(
         state.times.take();
         let begin = Instant::now();
         tokio::time::sleep(duration).await; // The window of the measurement.
-        Ok(RunTimes::of(state.times.take(), begin.elapsed()))
+        Ok(RunTimes::new(state.times.take(), begin.elapsed()))
     };
     tasks
         .run_until(async {

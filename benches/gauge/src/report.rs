@@ -75,7 +75,7 @@ pub struct BenchReport {
 impl BenchReport {
     /// Returns the empty report of the bench with this name.
     #[must_use]
-    pub fn of(bench: &str) -> Self {
+    pub fn new(bench: &str) -> Self {
         Self { bench: bench.to_owned(), ..Self::default() }
     }
 

@@ -69,7 +69,7 @@ mod tests {
         let mut rounds = Rounds::default();
         // The machine is busy in the second round and idle in the third: both kinds are affected.
         for (own, limit) in [(90, 100), (16, 20), (600, 1000)] {
-            let run = |count| RunTimes::of(vec![1; count], Duration::from_secs(1));
+            let run = |count| RunTimes::new(vec![1; count], Duration::from_secs(1));
             rounds.add("own", run(own));
             rounds.add("L", run(limit));
         }

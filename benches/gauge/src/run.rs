@@ -16,7 +16,7 @@ pub struct RunTimes {
 impl RunTimes {
     /// Returns a run with this total duration.
     #[must_use]
-    pub fn of(mut times: Vec<u64>, duration: Duration) -> Self {
+    pub fn new(mut times: Vec<u64>, duration: Duration) -> Self {
         times.sort_unstable();
         Self { times, lasted: nanoseconds(duration) }
     }
@@ -48,7 +48,7 @@ impl RunTimes {
     #[must_use]
     pub fn joined(runs: &[Self], lasted: u64) -> Self {
         let times = runs.iter().flat_map(|run| run.times.iter().copied()).collect();
-        Self::of(times, Duration::from_nanos(lasted))
+        Self::new(times, Duration::from_nanos(lasted))
     }
 
     /// Returns the usual percentiles as text.
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_run_reports_its_rate_and_percentiles() {
         let times = (1..=100).rev().map(|ms| ms * 1_000_000).collect();
-        let run = RunTimes::of(times, Duration::from_secs(4));
+        let run = RunTimes::new(times, Duration::from_secs(4));
         assert_eq!(
             (run.rate(), run.quantile_ms(0), run.quantile_ms(500), run.quantile_ms(990)),
             (25.0, 1.0, 51.0, 100.0)

@@ -68,7 +68,7 @@ impl SpawnTarget {
             self.run_once();
             times.push(nanoseconds(started.elapsed()));
         }
-        RunTimes::of(times, begin.elapsed())
+        RunTimes::new(times, begin.elapsed())
     }
 }
 

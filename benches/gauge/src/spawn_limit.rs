@@ -19,13 +19,13 @@ pub struct SpawnLimit {
 impl SpawnLimit {
     /// Returns the limit of `cat` with this many bytes of input.
     #[must_use]
-    pub fn of_cat(bytes: usize) -> Self {
+    pub fn for_cat(bytes: usize) -> Self {
         Self { arguments: vec![find_program("cat").display().to_string()], input_bytes: bytes }
     }
 
     /// Returns the limit of `sleep` without input.
     #[must_use]
-    pub fn of_sleep(time: Duration) -> Self {
+    pub fn for_sleep(time: Duration) -> Self {
         let arguments =
             vec![find_program("sleep").display().to_string(), time.as_secs_f64().to_string()];
         Self { arguments, input_bytes: 0 }

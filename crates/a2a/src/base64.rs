@@ -69,9 +69,9 @@ mod tests {
 
     #[test]
     fn the_test_vectors_of_the_standard_are_encoded() {
-        let words =
+        let test_vectors =
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
-        for (decoded, text) in words {
+        for (decoded, text) in test_vectors {
             assert_eq!(encode(decoded.as_bytes()), text);
             assert_eq!(decode(text), Some(decoded.into()));
             assert_eq!(decode(text.trim_end_matches('=')), Some(decoded.into()));

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::v1::{Binding, Card, CardSecurity, Interface, ProtocolVersion, Provider, Skill};
+use super::v1::{
+    Binding, Card, CardSecurity, Interface, ProtocolVersion, ProviderOrganization, Skill,
+};
 use crate::json_object::ObjectBuilder;
 
 /// Version of the protocol for which a card is written.
@@ -11,7 +13,7 @@ pub enum CardFormat {
     /// Card for both versions: the fields of 1.0 and, beside them, those of 0.3.
     Hybrid,
     /// Card for readers of 1.0, which may reject unknown fields.
-    Pure1_0,
+    Only1_0,
     /// Card for readers of 0.3.
     Only0_3,
 }
@@ -23,19 +25,19 @@ const API_KEY_SCHEME: &str = "apiKey";
 /// Returns a card as JSON. The list of 1.0 has every interface, those of 1.0 first, so that its clients can
 /// choose 0.3; the list of 0.3 has only its own.
 #[must_use]
-pub fn card_json(card: &Card, form: CardFormat) -> Value {
-    let (includes_0_3, includes_1_0) = match form {
+pub fn card_json(card: &Card, format: CardFormat) -> Value {
+    let (includes_0_3, includes_1_0) = match format {
         CardFormat::Hybrid => (true, true),
-        CardFormat::Pure1_0 => (false, true),
+        CardFormat::Only1_0 => (false, true),
         CardFormat::Only0_3 => (true, false),
     };
-    let mut object = ObjectBuilder::of("name", card.name.as_str())
+    let mut object = ObjectBuilder::from_field("name", card.name.as_str())
         .with("description", card.description.as_str())
         .with("version", card.version.as_str())
         .with("defaultInputModes", card.input_modes.clone())
         .with("defaultOutputModes", card.output_modes.clone())
         .with("skills", card.skills.iter().map(skill_json).collect::<Vec<_>>())
-        .with("capabilities", capabilities_json(card, form))
+        .with("capabilities", capabilities_json(card, format))
         .with_optional("provider", card.details.provider.as_ref().map(provider_json))
         .with_optional("documentationUrl", card.details.documentation_url.as_deref())
         .with_optional("iconUrl", card.details.icon_url.as_deref())
@@ -52,14 +54,14 @@ pub fn card_json(card: &Card, form: CardFormat) -> Value {
     object.into()
 }
 
-fn provider_json(provider: &Provider) -> Value {
-    let Provider { organization, url } = provider;
+fn provider_json(provider: &ProviderOrganization) -> Value {
+    let ProviderOrganization { organization, url } = provider;
     json!({"organization": organization, "url": url})
 }
 
 fn skill_json(skill: &Skill) -> Value {
     let Skill { id, name, description, tags, examples, input_modes, output_modes } = skill.clone();
-    ObjectBuilder::of("id", id)
+    ObjectBuilder::from_field("id", id)
         .with("name", name)
         .with("description", description)
         .with("tags", tags)
@@ -73,8 +75,8 @@ fn capabilities_json(card: &Card, form: CardFormat) -> ObjectBuilder {
     let extensions = card.capabilities.extensions.iter().map(|(uri, description, is_required)| {
         json!({"uri": uri, "description": description, "required": is_required})
     });
-    let object = ObjectBuilder::of("streaming", card.capabilities.streaming)
-        .with("pushNotifications", card.capabilities.push)
+    let object = ObjectBuilder::from_field("streaming", card.capabilities.streaming)
+        .with("pushNotifications", card.capabilities.push_notifications)
         .with_list("extensions", extensions.collect());
     let with_extended_card = |object: ObjectBuilder| {
         object.with("extendedAgentCard", card.capabilities.has_extended_card)
@@ -82,7 +84,7 @@ fn capabilities_json(card: &Card, form: CardFormat) -> ObjectBuilder {
     let with_history_flag = |object: ObjectBuilder| object.with("stateTransitionHistory", false);
     match form {
         CardFormat::Hybrid => with_history_flag(with_extended_card(object)),
-        CardFormat::Pure1_0 => with_extended_card(object),
+        CardFormat::Only1_0 => with_extended_card(object),
         CardFormat::Only0_3 => with_history_flag(object),
     }
 }
@@ -114,7 +116,7 @@ fn security_schemes(
             scheme.extend(fields);
         }
     }
-    Some(ObjectBuilder::of(name, scheme).into())
+    Some(ObjectBuilder::from_field(name, scheme).into())
 }
 
 const fn scheme_name(security: &CardSecurity) -> Option<&'static str> {
@@ -129,7 +131,7 @@ fn add_fields_of_1_0(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
     let ordered_interfaces = interfaces_of_version(card, ProtocolVersion::V1_0)
         .chain(interfaces_of_version(card, ProtocolVersion::V0_3));
     let interfaces = ordered_interfaces.map(|interface| {
-        ObjectBuilder::of("url", interface.listed_url())
+        ObjectBuilder::from_field("url", interface.listed_url())
             .with("protocolBinding", binding_name(interface.binding))
             .with("protocolVersion", interface.version.as_str())
             .with_optional("tenant", interface.tenant.as_deref())
@@ -143,7 +145,7 @@ fn add_fields_of_1_0(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
 
 fn add_fields_of_0_3(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
     let interfaces = interfaces_of_version(card, ProtocolVersion::V0_3).map(|interface| {
-        ObjectBuilder::of("url", interface.url.as_str())
+        ObjectBuilder::from_field("url", interface.url.as_str())
             .with("transport", binding_name(interface.binding))
     });
     // 0.3 has the preferred interface at the top, and recommends to repeat it in the list.
@@ -183,7 +185,7 @@ mod tests {
     use crate::v1::CardCapabilities;
     use crate::v1::CardDetails;
 
-    fn echo_card(security: CardSecurity, form: CardFormat) -> Value {
+    fn echo_card(security: CardSecurity, format: CardFormat) -> Value {
         let interface = |url: &str, binding, version| Interface {
             url: url.to_owned(),
             binding,
@@ -203,7 +205,7 @@ mod tests {
             ],
             capabilities: CardCapabilities {
                 streaming: true,
-                push: false,
+                push_notifications: false,
                 has_extended_card: true,
                 extensions: vec![("https://x".to_owned(), "x".to_owned(), false)],
             },
@@ -219,7 +221,7 @@ mod tests {
                 output_modes: vec!["text/html".to_owned()],
             }],
             details: CardDetails {
-                provider: Some(Provider {
+                provider: Some(ProviderOrganization {
                     organization: "us".to_owned(),
                     url: "https://us".to_owned(),
                 }),
@@ -228,7 +230,7 @@ mod tests {
             },
             security,
         };
-        card_json(&echo, form)
+        card_json(&echo, format)
     }
 
     fn names(card: &Value) -> Vec<&str> {
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_card_for_one_version_has_no_field_of_the_other() {
-        let new = echo_card(CardSecurity::Bearer, CardFormat::Pure1_0);
+        let new = echo_card(CardSecurity::Bearer, CardFormat::Only1_0);
         let old = echo_card(CardSecurity::Bearer, CardFormat::Only0_3);
         let both = echo_card(CardSecurity::Bearer, CardFormat::Hybrid);
         let only_old = [
@@ -266,20 +268,20 @@ mod tests {
     #[test]
     fn a_hybrid_card_lists_interfaces_of_both_versions() {
         let both = echo_card(CardSecurity::NoAuthentication, CardFormat::Hybrid);
-        let new = |url: &str, binding: &str| {
+        let interface_1_0 = |url: &str, binding: &str| {
             json!({"url": url, "protocolBinding": binding, "protocolVersion": "1.0",
                 "tenant": "echo"})
         };
-        let old = |url: &str, binding: &str| json!({"url": url, "protocolBinding": binding, "protocolVersion": "0.3"});
+        let interface_0_3 = |url: &str, binding: &str| json!({"url": url, "protocolBinding": binding, "protocolVersion": "0.3"});
         let all = json!([
-            new("http://a/v1", "JSONRPC"),
-            new("a:1", "GRPC"),
-            old("http://a/v1", "JSONRPC"),
-            old("http://a", "HTTP+JSON"),
-            old("a:1", "GRPC"),
+            interface_1_0("http://a/v1", "JSONRPC"),
+            interface_1_0("a:1", "GRPC"),
+            interface_0_3("http://a/v1", "JSONRPC"),
+            interface_0_3("http://a", "HTTP+JSON"),
+            interface_0_3("a:1", "GRPC"),
         ]);
         assert_eq!(both["supportedInterfaces"], all);
-        let pure = echo_card(CardSecurity::NoAuthentication, CardFormat::Pure1_0);
+        let pure = echo_card(CardSecurity::NoAuthentication, CardFormat::Only1_0);
         assert_eq!(pure["supportedInterfaces"], all);
         assert_eq!(both["url"], "http://a/v1");
         assert_eq!(both["preferredTransport"], "JSONRPC");
@@ -296,8 +298,8 @@ mod tests {
 
     #[test]
     fn configured_card_details_are_on_every_form() {
-        for form in [CardFormat::Hybrid, CardFormat::Pure1_0, CardFormat::Only0_3] {
-            let card = echo_card(CardSecurity::NoAuthentication, form);
+        for format in [CardFormat::Hybrid, CardFormat::Only1_0, CardFormat::Only0_3] {
+            let card = echo_card(CardSecurity::NoAuthentication, format);
             assert_eq!(card["provider"], json!({"organization": "us", "url": "https://us"}));
             assert_eq!(card["documentationUrl"], "https://us/docs");
             assert_eq!(card["iconUrl"], "https://us/icon.png");
@@ -313,7 +315,7 @@ mod tests {
     fn a_security_scheme_is_spelled_as_its_version_requires() {
         let key = || CardSecurity::ApiKey("X-Key".to_owned());
         assert_eq!(
-            echo_card(key(), CardFormat::Pure1_0)["securitySchemes"],
+            echo_card(key(), CardFormat::Only1_0)["securitySchemes"],
             json!({"apiKey": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}})
         );
         assert_eq!(

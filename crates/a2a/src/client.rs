@@ -77,7 +77,7 @@ impl ClientDialect {
     }
 
     fn json_rpc_request(self, call: ClientCall) -> ClientRequest {
-        let names = match self.version {
+        let method_names = match self.version {
             ProtocolVersion::V0_3 => {
                 ["message/send", "message/stream", "tasks/get", "tasks/cancel"]
             }
@@ -85,7 +85,7 @@ impl ClientDialect {
                 ["SendMessage", "SendStreamingMessage", "GetTask", "CancelTask"]
             }
         };
-        let [send, stream, get, cancel] = names;
+        let [send, stream, get, cancel] = method_names;
         let (method, params) = match call {
             ClientCall::Send(message) => (send, self.send_params(message)),
             ClientCall::Stream(message) => (stream, json!({"message": self.message_json(message)})),
@@ -156,11 +156,11 @@ impl ClientDialect {
     ///
     /// # Errors
     /// `invalid-params`, naming the field.
-    pub fn parse_reply(self, result: Value) -> Result<SendResponse, Failure> {
+    pub fn parse_send_response(self, result: Value) -> Result<SendResponse, Failure> {
         match (self.version, self.binding) {
-            (ProtocolVersion::V1_0, _) => v1_json::read::reply(result),
-            (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::read::reply(result),
-            (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::reply(result),
+            (ProtocolVersion::V1_0, _) => v1_json::read::send_response(result),
+            (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::read::send_response(result),
+            (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::send_response(result),
         }
     }
 

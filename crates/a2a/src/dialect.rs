@@ -12,7 +12,7 @@ use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
 use super::v1::{A2aPart, Role, TaskState};
-use crate::json_object::{ObjectFields, invalid};
+use crate::json_object::{ObjectFields, invalid_params};
 
 pub(super) use event::TagStyle;
 pub(super) use request::{
@@ -25,7 +25,7 @@ pub(super) struct JsonDialect {
     /// Way in which the dialect marks the kind of an object.
     pub(super) tag_style: TagStyle,
     /// Name of the member that holds the parts of a message.
-    pub(super) parts: &'static str,
+    pub(super) parts_member: &'static str,
     /// True if messages may refer to other tasks.
     pub(super) has_references: bool,
     /// True if a status update has the field `final`.
@@ -44,7 +44,7 @@ impl JsonDialect {
     /// Returns the state for a word of the dialect.
     pub(super) fn parse_state(&self, name: &str, field_path: &str) -> Result<TaskState, Failure> {
         let known = TaskState::ALL.iter().copied().find(|state| (self.state_name)(*state) == name);
-        known.ok_or_else(|| invalid(format!("`{field_path}` is not a state")))
+        known.ok_or_else(|| invalid_params(format!("`{field_path}` is not a state")))
     }
 
     fn read_role(&self, fields: &mut ObjectFields) -> Result<Role, Failure> {
@@ -52,7 +52,8 @@ impl JsonDialect {
         let known = [Role::User, Role::Agent].into_iter().find(|it| (self.role_name)(*it) == name);
         known.ok_or_else(|| {
             let (user, agent) = ((self.role_name)(Role::User), (self.role_name)(Role::Agent));
-            invalid(format!("`{}` must be \"{user}\" or \"{agent}\"", fields.field_path("role")))
+            let role = fields.field_path("role");
+            invalid_params(format!("`{role}` must be \"{user}\" or \"{agent}\""))
         })
     }
 }

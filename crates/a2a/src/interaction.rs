@@ -16,7 +16,7 @@ mod tests;
 
 pub use self::message::read_replies;
 pub use self::pause::{PauseMessage, pause_message};
-pub use self::reply::{InteractionReply, Replies, ReplyAnswer, ReplyFault};
+pub use self::reply::{InteractionReply, Replies, ReplyContent, ReplyFault};
 pub use self::resolve::{ResolvedReply, resolve_replies};
 
 /// Extension of this service for open interactions and answers to them.

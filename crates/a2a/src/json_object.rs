@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::base64;
 
 /// Creates the error `invalid-params` for a fault of the caller.
-pub fn invalid(message: impl Into<String>) -> Failure {
+pub fn invalid_params(message: impl Into<String>) -> Failure {
     Failure::new(Code::InvalidParams, message)
 }
 
@@ -23,7 +23,7 @@ pub struct ObjectFields {
 
 impl ObjectFields {
     /// Returns the fields of parameters or of a body; null has no fields.
-    pub fn of(value: Value) -> Result<Self, Failure> {
+    pub fn from_value(value: Value) -> Result<Self, Failure> {
         Self::at_path(String::new(), value)
     }
 
@@ -32,8 +32,8 @@ impl ObjectFields {
             Value::Object(map) => Ok(Self { path, values: map }),
             // JSON-RPC allows a call without parameters.
             Value::Null if path.is_empty() => Ok(Self { path, values: Map::new() }),
-            _ if path.is_empty() => Err(invalid("the parameters must be an object")),
-            _ => Err(invalid(format!("`{path}` must be an object"))),
+            _ if path.is_empty() => Err(invalid_params("the parameters must be an object")),
+            _ => Err(invalid_params(format!("`{path}` must be an object"))),
         }
     }
 
@@ -48,7 +48,7 @@ impl ObjectFields {
     }
 
     fn invalid_field(&self, name: &str, expected: &str) -> Failure {
-        invalid(format!("`{}` must be {expected}", self.field_path(name)))
+        invalid_params(format!("`{}` must be {expected}", self.field_path(name)))
     }
 
     /// True if the field is present, even with the value null.
@@ -112,7 +112,7 @@ impl ObjectFields {
     }
 
     /// Reads a whole number that is not negative, also as the text of a query.
-    pub fn count(&mut self, name: &str) -> Result<Option<u32>, Failure> {
+    pub fn non_negative_integer(&mut self, name: &str) -> Result<Option<u32>, Failure> {
         let count = match self.take_value(name) {
             None => return Ok(None),
             Some(Value::Number(number)) => number.as_i64(),
@@ -145,7 +145,7 @@ impl ObjectFields {
     }
 
     /// Reads free-form data.
-    pub fn data(&mut self, name: &str) -> Result<Map<String, Value>, Failure> {
+    pub fn json_map(&mut self, name: &str) -> Result<Map<String, Value>, Failure> {
         Ok(self.object(name)?.map(|fields| fields.values).unwrap_or_default())
     }
 
@@ -202,11 +202,11 @@ fn to_snake_case(camel: &str) -> String {
 /// # Errors
 /// `invalid-params` for parameters that are not an object, or that contradict the path.
 pub fn with_path_params(params: Value, path: &[(&str, &str)]) -> Result<Value, Failure> {
-    let mut fields = ObjectFields::of(params)?;
+    let mut fields = ObjectFields::from_value(params)?;
     for (name, value) in path {
         // A body that names another object than its path is refused: rights were checked for the path.
         if fields.non_empty_text(name)?.is_some_and(|body_value| body_value != *value) {
-            return Err(invalid(format!("`{name}` must equal the value in the path")));
+            return Err(invalid_params(format!("`{name}` must equal the value in the path")));
         }
         fields.values.insert((*name).to_owned(), Value::from(*value));
     }
@@ -229,7 +229,7 @@ pub struct ObjectBuilder(Map<String, Value>);
 
 impl ObjectBuilder {
     /// Creates an object with one field.
-    pub fn of(name: &str, value: impl Into<Value>) -> Self {
+    pub fn from_field(name: &str, value: impl Into<Value>) -> Self {
         Self::default().with(name, value)
     }
 
@@ -253,7 +253,7 @@ impl ObjectBuilder {
     }
 
     /// Adds free-form data unless it is empty.
-    pub fn data(self, name: &str, data: Map<String, Value>) -> Self {
+    pub fn with_json_map(self, name: &str, data: Map<String, Value>) -> Self {
         self.with_optional(name, Some(data).filter(|data| !data.is_empty()))
     }
 }

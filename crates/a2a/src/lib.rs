@@ -22,7 +22,7 @@ pub mod v1_json;
 
 pub use card::{CardFormat, card_json};
 pub use json_object::with_path_params;
-pub use method::Method;
+pub use method::A2aMethod;
 
 /// Key in the metadata of a message that holds the values of `{{ param.x }}`.
 pub const PARAMETERS_EXTENSION: &str = "https://algonius.dev/a2a/ext/parameters/v1";

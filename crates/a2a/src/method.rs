@@ -4,7 +4,7 @@ use algonius_actors::model::access::endpoint_config::ProtocolOperation;
 
 /// Method of the protocol, independent of the protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum A2aMethod {
     /// Sends a message and returns one answer.
     Send,
     /// Sends a message and streams the events of its task.
@@ -34,48 +34,48 @@ pub enum Method {
 }
 
 /// Methods of 0.3, followed by four aliases of older clients.
-const METHODS_0_3: &[(&str, Method)] = &[
-    ("message/send", Method::Send),
-    ("message/stream", Method::Stream),
-    ("tasks/get", Method::Get),
-    ("tasks/cancel", Method::Cancel),
-    ("tasks/resubscribe", Method::Subscribe),
-    ("tasks/pushNotificationConfig/set", Method::PushSet),
-    ("tasks/pushNotificationConfig/get", Method::PushGet),
-    ("tasks/pushNotificationConfig/list", Method::PushList),
-    ("tasks/pushNotificationConfig/delete", Method::PushDelete),
-    ("agent/getAuthenticatedExtendedCard", Method::ExtendedCard),
-    ("task/get", Method::Get),
-    ("task/status", Method::Status),
-    ("task/cancel", Method::Cancel),
-    ("agent/card", Method::Card),
+const METHODS_0_3: &[(&str, A2aMethod)] = &[
+    ("message/send", A2aMethod::Send),
+    ("message/stream", A2aMethod::Stream),
+    ("tasks/get", A2aMethod::Get),
+    ("tasks/cancel", A2aMethod::Cancel),
+    ("tasks/resubscribe", A2aMethod::Subscribe),
+    ("tasks/pushNotificationConfig/set", A2aMethod::PushSet),
+    ("tasks/pushNotificationConfig/get", A2aMethod::PushGet),
+    ("tasks/pushNotificationConfig/list", A2aMethod::PushList),
+    ("tasks/pushNotificationConfig/delete", A2aMethod::PushDelete),
+    ("agent/getAuthenticatedExtendedCard", A2aMethod::ExtendedCard),
+    ("task/get", A2aMethod::Get),
+    ("task/status", A2aMethod::Status),
+    ("task/cancel", A2aMethod::Cancel),
+    ("agent/card", A2aMethod::Card),
 ];
 
 /// Methods of 1.0.
-const METHODS_1_0: &[(&str, Method)] = &[
-    ("SendMessage", Method::Send),
-    ("SendStreamingMessage", Method::Stream),
-    ("GetTask", Method::Get),
-    ("ListTasks", Method::List),
-    ("CancelTask", Method::Cancel),
-    ("SubscribeToTask", Method::Subscribe),
-    ("CreateTaskPushNotificationConfig", Method::PushSet),
-    ("GetTaskPushNotificationConfig", Method::PushGet),
-    ("ListTaskPushNotificationConfigs", Method::PushList),
-    ("DeleteTaskPushNotificationConfig", Method::PushDelete),
-    ("GetExtendedAgentCard", Method::ExtendedCard),
+const METHODS_1_0: &[(&str, A2aMethod)] = &[
+    ("SendMessage", A2aMethod::Send),
+    ("SendStreamingMessage", A2aMethod::Stream),
+    ("GetTask", A2aMethod::Get),
+    ("ListTasks", A2aMethod::List),
+    ("CancelTask", A2aMethod::Cancel),
+    ("SubscribeToTask", A2aMethod::Subscribe),
+    ("CreateTaskPushNotificationConfig", A2aMethod::PushSet),
+    ("GetTaskPushNotificationConfig", A2aMethod::PushGet),
+    ("ListTaskPushNotificationConfigs", A2aMethod::PushList),
+    ("DeleteTaskPushNotificationConfig", A2aMethod::PushDelete),
+    ("GetExtendedAgentCard", A2aMethod::ExtendedCard),
 ];
 
-impl Method {
+impl A2aMethod {
     /// Returns the method with this name in 0.3, or with this one of the four aliases.
     #[must_use]
-    pub fn of_0_3(method: &str) -> Option<Self> {
+    pub fn from_name_0_3(method: &str) -> Option<Self> {
         find_method(METHODS_0_3, method)
     }
 
     /// Returns the method with this name in 1.0.
     #[must_use]
-    pub fn of_1_0(method: &str) -> Option<Self> {
+    pub fn from_name_1_0(method: &str) -> Option<Self> {
         find_method(METHODS_1_0, method)
     }
 
@@ -105,7 +105,7 @@ impl Method {
     }
 }
 
-fn find_method(table: &[(&str, Method)], name: &str) -> Option<Method> {
+fn find_method(table: &[(&str, A2aMethod)], name: &str) -> Option<A2aMethod> {
     table.iter().find(|(known, _)| *known == name).map(|(_, method)| *method)
 }
 
@@ -121,8 +121,8 @@ mod tests {
         let count = names.len();
         names.dedup();
         assert_eq!(names.len(), count);
-        assert_eq!(Method::of_1_0("message/send"), None);
-        assert_eq!(Method::of_0_3("SendMessage"), None);
-        assert_eq!(Method::of_0_3("tasks/list"), None);
+        assert_eq!(A2aMethod::from_name_1_0("message/send"), None);
+        assert_eq!(A2aMethod::from_name_0_3("SendMessage"), None);
+        assert_eq!(A2aMethod::from_name_0_3("tasks/list"), None);
     }
 }

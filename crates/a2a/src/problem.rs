@@ -246,7 +246,7 @@ pub fn json_rpc_error_data(failure: &Failure) -> Value {
 
 /// Returns the body of an error over HTTP+JSON that is sent with this HTTP status.
 #[must_use]
-pub fn rest_body(failure: &Failure, version: ProtocolVersion, http: u16) -> Value {
+pub fn rest_error_body(failure: &Failure, version: ProtocolVersion, http: u16) -> Value {
     let status = json!({
         "code": http,
         "status": wire_codes(failure.code).grpc.wire_values().1,
@@ -288,12 +288,12 @@ pub fn error_details(failure: &Failure) -> Value {
         "hint": failure.hint(),
         "page": page_url(failure.code),
     });
-    set_retry_time(failure, &mut details);
+    add_until(failure, &mut details);
     details
 }
 
 /// Adds the time at which the error condition ends, if that is known.
-fn set_retry_time(failure: &Failure, details: &mut Value) {
+fn add_until(failure: &Failure, details: &mut Value) {
     if let (Some(until), Some(details)) = (failure.until, details.as_object_mut()) {
         let until = until.to_rfc3339_opts(SecondsFormat::Secs, true);
         details.insert("until".to_owned(), json!(until));
@@ -364,12 +364,12 @@ pub fn set_service_url(url: &str) {
 /// Returns the address of the page about a code. It is a path if this process serves nothing.
 #[must_use]
 pub fn page_url(code: Code) -> String {
-    page_url_of(code.as_str())
+    page_url_for_code_name(code.as_str())
 }
 
 /// Returns the address of the page about a code that may be of another release.
 #[must_use]
-pub fn page_url_of(code: &str) -> String {
+pub fn page_url_for_code_name(code: &str) -> String {
     let service_url = SERVICE_URL.read().map(|url| url.clone()).unwrap_or_default();
     format!("{service_url}{ERROR_PAGES_PATH}{code}")
 }

@@ -1,6 +1,6 @@
 //! Property tests: every written shape can be read again, and malformed input causes no panic.
 
-mod clients;
+mod client_requests;
 mod losses;
 mod strategies;
 
@@ -76,7 +76,7 @@ fn readers() -> Readers {
         jsonrpc_0_3::push_get,
         jsonrpc_0_3::push_list,
         jsonrpc_0_3::push_delete,
-        jsonrpc_0_3::reply,
+        jsonrpc_0_3::send_response,
         jsonrpc_0_3::task,
         jsonrpc_0_3::event,
         http_0_3::send,
@@ -88,7 +88,7 @@ fn readers() -> Readers {
         http_0_3::push_get,
         http_0_3::push_list,
         http_0_3::push_delete,
-        http_0_3::reply,
+        http_0_3::send_response,
         http_0_3::task,
         http_0_3::event,
         json_1_0::send,
@@ -100,7 +100,7 @@ fn readers() -> Readers {
         json_1_0::push_get,
         json_1_0::push_list,
         json_1_0::push_delete,
-        json_1_0::reply,
+        json_1_0::send_response,
         json_1_0::task,
         json_1_0::event,
     ]
@@ -143,10 +143,10 @@ proptest! {
 
     #[test]
     fn a_push_configuration_survives_every_dialect(config in strategies::any_push_config()) {
-        prop_assert_eq!(json::read::push_set(json::write::push(config.clone())), Ok(config.clone()));
-        prop_assert_eq!(v0_3::read::push_set(v0_3::write::push(config.clone())), Ok(config.clone()));
+        prop_assert_eq!(json::read::push_set(json::write::push_config(config.clone())), Ok(config.clone()));
+        prop_assert_eq!(v0_3::read::push_set(v0_3::write::push_config(config.clone())), Ok(config.clone()));
         let task_id = config.task_id.clone().unwrap_or_default();
-        let body = rest::write::push(config.clone());
+        let body = rest::write::push_config(config.clone());
         let body = crate::with_path_params(body, &[("taskId", &task_id)]).expect("a body");
         let parsed = rest::read::push_set(body).expect("a configuration");
         let id = config.id.clone().unwrap_or(task_id);

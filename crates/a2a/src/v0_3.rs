@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use super::dialect::{JsonDialect, TagStyle};
 use super::v1::{A2aPart, PartContent, Role, TaskState};
-use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
+use crate::json_object::{ObjectBuilder, ObjectFields, invalid_params};
 
 /// Dialect of 0.3 over JSON-RPC.
 const DIALECT: JsonDialect = JsonDialect {
-    tag_style: TagStyle::Field,
-    parts: "parts",
+    tag_style: TagStyle::Internal,
+    parts_member: "parts",
     has_references: true,
     has_final_field: true,
     state_name,
@@ -53,9 +53,9 @@ pub const fn role_name(role: Role) -> &'static str {
 
 fn write_part(part: A2aPart) -> Value {
     let A2aPart { content, filename, media_type, metadata } = part;
-    let kind = |kind: &str| ObjectBuilder::of("kind", kind);
+    let kind = |kind: &str| ObjectBuilder::from_field("kind", kind);
     let file = |name: &str, content: String| {
-        let file = ObjectBuilder::of(name, content)
+        let file = ObjectBuilder::from_field(name, content)
             .with_optional("name", filename)
             .with_optional("mimeType", media_type);
         kind("file").with("file", file)
@@ -66,22 +66,22 @@ fn write_part(part: A2aPart) -> Value {
         PartContent::Raw(bytes) => file("bytes", bytes),
         PartContent::Url(url) => file("uri", url),
     };
-    part.data("metadata", metadata).into()
+    part.with_json_map("metadata", metadata).into()
 }
 
 /// Returns the data as an object: 0.3 allows no other data, so any other value is wrapped in an object.
 fn wrap_in_object(data: Value) -> Value {
-    if data.is_object() { data } else { ObjectBuilder::of("value", data).into() }
+    if data.is_object() { data } else { ObjectBuilder::from_field("value", data).into() }
 }
 
 fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
     let wrong_kind_failure = |fields: &ObjectFields| {
         let kinds = "\"text\", \"data\" or \"file\" and have the field of that name";
-        invalid(format!("`{}` must be of kind {kinds}", fields.path_for_error()))
+        invalid_params(format!("`{}` must be of kind {kinds}", fields.path_for_error()))
     };
     // Drafts before 0.3 named the field `type`.
     let kind = fields.non_empty_text("kind")?.or(fields.non_empty_text("type")?);
-    let metadata = fields.data("metadata")?;
+    let metadata = fields.json_map("metadata")?;
     // All three are read, so that a part with two contents is refused instead of losing one.
     let contents = (fields.text("text")?, fields.take_value("data"), fields.object("file")?);
     let (content, filename, media_type) = match (kind.as_deref(), contents) {
@@ -95,7 +95,9 @@ fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
                 (None, Some(uri)) => PartContent::Url(uri),
                 _ => {
                     let path = file.path_for_error();
-                    return Err(invalid(format!("`{path}` must have either `bytes` or `uri`")));
+                    return Err(invalid_params(format!(
+                        "`{path}` must have either `bytes` or `uri`"
+                    )));
                 }
             };
             (content, file.non_empty_text("name")?, file.non_empty_text("mimeType")?)
@@ -215,7 +217,7 @@ mod tests {
             let params = json!({"message": message_json, "configuration": configuration});
             read::send(params).expect("a request")
         };
-        let SendRequest { message, send_mode: wait, history, .. } = read_with(Value::Null);
+        let SendRequest { message, send_mode: wait, history_length, .. } = read_with(Value::Null);
         let contents: Vec<_> = message.parts.into_iter().map(|part| part.content).collect();
         let raw = PartContent::Raw("eA==".to_owned());
         let expected = [PartContent::Text("x".to_owned()), PartContent::Data(json!({"a": 1})), raw];
@@ -224,11 +226,11 @@ mod tests {
             (message.context_id.as_deref(), message.task_id.as_deref()),
             (Some("c"), Some("t"))
         );
-        assert_eq!((wait, history), (SendMode::Blocking, HistoryLength::All));
+        assert_eq!((wait, history_length), (SendMode::Blocking, HistoryLength::All));
         assert_eq!(read_with(json!({})).send_mode, SendMode::Blocking);
         let non_blocking = read_with(json!({"blocking": false, "historyLength": 0}));
         assert_eq!(
-            (non_blocking.send_mode, non_blocking.history),
+            (non_blocking.send_mode, non_blocking.history_length),
             (SendMode::NonBlocking, HistoryLength::Last(0))
         );
     }
@@ -270,8 +272,8 @@ mod tests {
         for params in
             [json!(["t", null]), json!({"id": 5}), json!({"id": "t", "historyLength": -1})]
         {
-            let refusal = read::get(params.clone()).err().map(|failure| failure.code);
-            assert_eq!(refusal, Some(Code::InvalidParams), "{params}");
+            let code = read::get(params.clone()).err().map(|failure| failure.code);
+            assert_eq!(code, Some(Code::InvalidParams), "{params}");
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 pub use card::{
     Binding, Card, CardCapabilities, CardDetails, CardSecurity, Interface, ProtocolVersion,
-    Provider, Skill,
+    ProviderOrganization, Skill,
 };
 pub use operation::{
     HistoryLength, ListPage, ListRequest, PushAuthentication, PushConfig, PushQuery, SendMode,

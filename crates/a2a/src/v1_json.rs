@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::v1::{A2aPart, PartContent, Role, TaskState};
 use crate::dialect::{JsonDialect, TagStyle};
-use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
+use crate::json_object::{ObjectBuilder, ObjectFields, invalid_params};
 
 /// Dialect of 1.0.
 const DIALECT: JsonDialect = JsonDialect {
-    tag_style: TagStyle::Member,
-    parts: "parts",
+    tag_style: TagStyle::External,
+    parts_member: "parts",
     has_references: true,
     has_final_field: false,
     state_name,
@@ -49,14 +49,14 @@ pub const fn role_name(role: Role) -> &'static str {
 fn write_part(part: A2aPart) -> Value {
     let A2aPart { content, filename, media_type, metadata } = part;
     let part = match content {
-        PartContent::Text(text) => ObjectBuilder::of("text", text),
-        PartContent::Raw(bytes) => ObjectBuilder::of("raw", bytes),
-        PartContent::Url(url) => ObjectBuilder::of("url", url),
-        PartContent::Data(data) => ObjectBuilder::of("data", data),
+        PartContent::Text(text) => ObjectBuilder::from_field("text", text),
+        PartContent::Raw(bytes) => ObjectBuilder::from_field("raw", bytes),
+        PartContent::Url(url) => ObjectBuilder::from_field("url", url),
+        PartContent::Data(data) => ObjectBuilder::from_field("data", data),
     };
     part.with_optional("filename", filename)
         .with_optional("mediaType", media_type)
-        .data("metadata", metadata)
+        .with_json_map("metadata", metadata)
         .into()
 }
 
@@ -79,13 +79,13 @@ fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
         _ => {
             let path = fields.path_for_error();
             let text = format!("`{path}` must have one of `text`, `raw`, `url` and `data`");
-            return Err(invalid(text));
+            return Err(invalid_params(text));
         }
     };
     Ok(A2aPart {
         content,
         filename: fields.non_empty_text("filename")?,
         media_type: fields.non_empty_text("mediaType")?,
-        metadata: fields.data("metadata")?,
+        metadata: fields.json_map("metadata")?,
     })
 }

@@ -15,12 +15,12 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::answer::ToolAnswer;
-use crate::connection_end::ConnectionEnd;
-use crate::transport::{LineTransport, MALFORMED};
+use crate::connection_end::ConnectionEndReason;
+use crate::tool_call_result::ToolCallResult;
+use crate::transport::{LineTransport, MALFORMED_RESPONSE_CODE};
 
 /// Versions of the protocol without a handshake, the preferred one first.
-const VERSIONS: [ProtocolVersion; 1] = [ProtocolVersion::V_2026_07_28];
+const PREFERRED_VERSIONS: [ProtocolVersion; 1] = [ProtocolVersion::V_2026_07_28];
 
 /// Greatest number of tools of a server.
 const MAX_TOOLS: usize = 1000;
@@ -42,7 +42,7 @@ const MAX_ERROR_BYTES: usize = 16 << 10;
 pub enum McpError {
     /// The connection has ended. The server may have performed the request.
     #[error(transparent)]
-    Ended(#[from] ConnectionEnd),
+    Ended(#[from] ConnectionEndReason),
     /// The server answered with an error.
     #[error("the MCP server refused the request with the code {code}")]
     Refused {
@@ -51,13 +51,13 @@ pub enum McpError {
         /// Text of the server, or its first 16 KiB.
         message: String,
         /// True if the text of the server was longer.
-        is_cut: bool,
+        is_truncated: bool,
     },
     /// The client and the server have no version of the protocol in common.
     #[error(
         "the MCP server supports neither the version 2026-07-28 of the protocol nor an earlier one"
     )]
-    Version,
+    NoCommonVersion,
     /// The answer does not follow the protocol.
     #[error("the answer of the MCP server does not follow the protocol")]
     Malformed,
@@ -66,7 +66,7 @@ pub enum McpError {
     Unsupported(&'static str),
     /// The list of the tools is too long.
     #[error("the list of the MCP server's tools is too long")]
-    TooManyTools,
+    ToolListTooLong,
 }
 
 /// Tool as a server offers it. All texts are those of the server.
@@ -84,7 +84,7 @@ pub struct ListedTool {
 #[derive(Debug)]
 pub struct McpClient {
     service: RunningService<RoleClient, ClientConfig>,
-    end: watch::Receiver<Option<ConnectionEnd>>,
+    end: watch::Receiver<Option<ConnectionEndReason>>,
 }
 
 impl McpClient {
@@ -102,7 +102,7 @@ impl McpClient {
         let implementation = Implementation::new("algonius-supervisor", version);
         let config = ClientConfig::new(ClientCapabilities::default(), implementation);
         let lifecycle = ClientLifecycleMode::Auto {
-            preferred_versions: VERSIONS.to_vec(),
+            preferred_versions: PREFERRED_VERSIONS.to_vec(),
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         };
         let service = config.serve_with_lifecycle(transport, lifecycle).await;
@@ -113,18 +113,18 @@ impl McpClient {
                 peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
                 Ok(Self { service, end })
             }
-            Err(error) => Err(start_error(error, &mut end).await),
+            Err(error) => Err(connect_error(error, &mut end).await),
         }
     }
 
     /// Returns once the connection has ended, with the reason.
-    pub async fn ended(&self) -> ConnectionEnd {
+    pub async fn ended(&self) -> ConnectionEndReason {
         let mut end = self.end.clone();
         end.wait_for(Option::is_some)
             .await
             .ok()
             .and_then(|end| *end)
-            .unwrap_or(ConnectionEnd::Dropped)
+            .unwrap_or(ConnectionEndReason::Dropped)
     }
 
     /// Closes the input of the server, which should exit then. Calls end.
@@ -142,9 +142,9 @@ impl McpClient {
     ///
     /// # Errors
     /// Returns the end of the connection, or the refusal of the server.
-    pub async fn tools(&self) -> Result<Vec<ListedTool>, McpError> {
+    pub async fn list_tools(&self) -> Result<Vec<ListedTool>, McpError> {
         let (mut tools, mut cursor) = (Vec::new(), None);
-        let (mut values, mut bytes) = (0, 0);
+        let (mut value_count, mut byte_count) = (0, 0);
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
             let page = self.service.peer().list_tools(Some(params)).await;
@@ -153,37 +153,37 @@ impl McpClient {
                 Err(error) => return Err(self.request_error(error).await),
             };
             for tool in page.tools.into_iter().map(ListedTool::from) {
-                bytes += tool.name.len() + tool.description.len();
+                byte_count += tool.name.len() + tool.description.len();
                 tool.input_schema.iter().for_each(|(key, value)| {
-                    bytes += key.len();
-                    add_size(value, &mut values, &mut bytes);
+                    byte_count += key.len();
+                    add_size(value, &mut value_count, &mut byte_count);
                 });
                 tools.push(tool);
             }
-            let is_too_long = values > MAX_LIST_VALUES || bytes > MAX_LIST_BYTES;
+            let is_too_long = value_count > MAX_LIST_VALUES || byte_count > MAX_LIST_BYTES;
             if tools.len() > MAX_TOOLS || is_too_long {
-                return Err(McpError::TooManyTools);
+                return Err(McpError::ToolListTooLong);
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
                 return Ok(tools);
             }
         }
-        Err(McpError::TooManyTools)
+        Err(McpError::ToolListTooLong)
     }
 
     /// Calls a tool. If the future is dropped, the server receives a cancellation.
     ///
     /// # Errors
     /// Returns the end of the connection, the refusal of the server, or a request that is not supported.
-    pub async fn call(
+    pub async fn call_tool(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-    ) -> Result<ToolAnswer, McpError> {
+    ) -> Result<ToolCallResult, McpError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         match self.service.peer().call_tool_once(params).await {
-            Ok(CallToolResponse::Complete(result)) => Ok(ToolAnswer::from(result)),
+            Ok(CallToolResponse::Complete(result)) => Ok(ToolCallResult::from(result)),
             Ok(CallToolResponse::InputRequired(_)) => Err(McpError::Unsupported("requests input")),
             // The client does not announce that it can wait for a result.
             Ok(_) => Err(McpError::Unsupported("defers its result")),
@@ -193,7 +193,7 @@ impl McpClient {
 
     async fn request_error(&self, error: ServiceError) -> McpError {
         match error {
-            ServiceError::McpError(refusal) => refused(refusal),
+            ServiceError::McpError(refusal) => error_from_data(refusal),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 McpError::Ended(self.ended().await)
             }
@@ -214,45 +214,47 @@ impl From<Tool> for ListedTool {
 }
 
 /// Adds the number of values in a value, and the length of its texts.
-fn add_size(value: &Value, values: &mut usize, bytes: &mut usize) {
-    *values += 1;
+fn add_size(value: &Value, value_count: &mut usize, byte_count: &mut usize) {
+    *value_count += 1;
     match value {
-        Value::String(text) => *bytes += text.len(),
-        Value::Array(items) => items.iter().for_each(|item| add_size(item, values, bytes)),
+        Value::String(text) => *byte_count += text.len(),
+        Value::Array(items) => {
+            items.iter().for_each(|item| add_size(item, value_count, byte_count));
+        }
         Value::Object(members) => members.iter().for_each(|(key, member)| {
-            *bytes += key.len();
-            add_size(member, values, bytes);
+            *byte_count += key.len();
+            add_size(member, value_count, byte_count);
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
 /// Returns the failure of a start.
-async fn start_error(
+async fn connect_error(
     error: ClientInitializeError,
-    end: &mut watch::Receiver<Option<ConnectionEnd>>,
+    end: &mut watch::Receiver<Option<ConnectionEndReason>>,
 ) -> McpError {
     match error {
-        ClientInitializeError::JsonRpcError(refusal) => refused(refusal),
+        ClientInitializeError::JsonRpcError(refusal) => error_from_data(refusal),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
-            Box::pin(start_error(*fallback, end)).await
+            Box::pin(connect_error(*fallback, end)).await
         }
-        ClientInitializeError::NoCompatibleProtocolVersion { .. } => McpError::Version,
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => McpError::NoCommonVersion,
         ClientInitializeError::ConnectionClosed(_)
         | ClientInitializeError::TransportError { .. } => {
             let end = end.wait_for(Option::is_some).await.ok().and_then(|end| *end);
-            McpError::Ended(end.unwrap_or(ConnectionEnd::Dropped))
+            McpError::Ended(end.unwrap_or(ConnectionEndReason::Dropped))
         }
         _ => McpError::Malformed,
     }
 }
 
-fn refused(refusal: ErrorData) -> McpError {
-    if refusal.code == MALFORMED {
+fn error_from_data(refusal: ErrorData) -> McpError {
+    if refusal.code == MALFORMED_RESPONSE_CODE {
         return McpError::Malformed;
     }
     let mut message = refusal.message.into_owned();
-    let is_cut = message.len() > MAX_ERROR_BYTES;
+    let is_truncated = message.len() > MAX_ERROR_BYTES;
     message.truncate(message.floor_char_boundary(MAX_ERROR_BYTES));
-    McpError::Refused { code: refusal.code.0, message, is_cut }
+    McpError::Refused { code: refusal.code.0, message, is_truncated }
 }

@@ -2,7 +2,7 @@
 
 /// Reason why a connection to a server has ended. Its text is a sentence without a period, which a model may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectionEnd {
+pub enum ConnectionEndReason {
     /// The server has closed its output, which happens when it exits.
     #[error("the MCP server closed its output")]
     OutputClosed,

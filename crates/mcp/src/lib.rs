@@ -4,14 +4,14 @@
 //! The official library (`rmcp`) negotiates the version of the protocol and writes the requests. `transport` decides
 //! which messages of the server reach it.
 
-mod answer;
 mod client;
 mod connection_end;
+mod tool_call_result;
 mod transport;
 
 #[cfg(test)]
 mod tests;
 
-pub use answer::ToolAnswer;
 pub use client::{ListedTool, McpClient, McpError};
-pub use connection_end::ConnectionEnd;
+pub use connection_end::ConnectionEndReason;
+pub use tool_call_result::ToolCallResult;

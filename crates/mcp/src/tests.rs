@@ -9,22 +9,22 @@ use tokio::io::{
 };
 use tokio::time::timeout;
 
-use crate::{ConnectionEnd, ListedTool, McpClient, McpError, ToolAnswer};
+use crate::{ConnectionEndReason, ListedTool, McpClient, McpError, ToolCallResult};
 
 /// Scripted server.
-struct Server {
+struct ScriptedServer {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     output: WriteHalf<DuplexStream>,
 }
 
 /// Returns a server, and the pipes to it.
-fn server() -> (Server, (WriteHalf<DuplexStream>, ReadHalf<DuplexStream>)) {
+fn server() -> (ScriptedServer, (WriteHalf<DuplexStream>, ReadHalf<DuplexStream>)) {
     let (near, far) = duplex(64 << 10);
     let ((output, input), (lines, answers)) = (split(near), split(far));
-    (Server { lines: BufReader::new(lines).lines(), output: answers }, (input, output))
+    (ScriptedServer { lines: BufReader::new(lines).lines(), output: answers }, (input, output))
 }
 
-impl Server {
+impl ScriptedServer {
     async fn next(&mut self) -> Value {
         let line = timeout(Duration::from_secs(45), self.lines.next_line()).await.unwrap();
         serde_json::from_str(&line.unwrap().expect("the client closed the input")).unwrap()
@@ -70,7 +70,7 @@ async fn connect(
 }
 
 /// Returns a connection to a server of the present generation.
-async fn connected() -> (Server, McpClient) {
+async fn connected() -> (ScriptedServer, McpClient) {
     let (server, pipes) = server();
     let (server, client) = tokio::join!(server.start(), connect(pipes));
     (server, client.unwrap())
@@ -80,8 +80,8 @@ fn text_result(text: &str) -> Value {
     json!({"resultType": "complete", "content": [{"type": "text", "text": text}]})
 }
 
-async fn call(client: &McpClient) -> Result<ToolAnswer, McpError> {
-    client.call("look", Map::from_iter([("at".to_owned(), json!(1))])).await
+async fn call(client: &McpClient) -> Result<ToolCallResult, McpError> {
+    client.call_tool("look", Map::from_iter([("at".to_owned(), json!(1))])).await
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn without_a_handshake_each_request_has_the_version() {
         server.answer(&request, text_result("found")).await;
         request
     });
-    assert_eq!(answer, Ok(ToolAnswer { text: "found".to_owned(), is_error: false }));
+    assert_eq!(answer, Ok(ToolCallResult { text: "found".to_owned(), is_error: false }));
     assert_eq!(request["method"], "tools/call");
     assert_eq!(request["params"]["name"], "look");
     assert_eq!(request["params"]["arguments"], json!({"at": 1}));
@@ -135,7 +135,8 @@ async fn an_older_server_gets_a_handshake() {
             server.answer(&list, result).await;
         }
     };
-    let (tools, ()) = tokio::join!(async { connect(pipes).await.unwrap().tools().await }, script);
+    let (tools, ()) =
+        tokio::join!(async { connect(pipes).await.unwrap().list_tools().await }, script);
     let tools = tools.unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
@@ -170,7 +171,7 @@ async fn only_the_answer_to_the_request_counts() {
         server.refuse(&request, -32602, "no such place").await;
     });
     let message = "no such place".to_owned();
-    assert_eq!(second, Err(McpError::Refused { code: -32602, message, is_cut: false }));
+    assert_eq!(second, Err(McpError::Refused { code: -32602, message, is_truncated: false }));
 }
 
 #[tokio::test]
@@ -197,7 +198,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
 }
 
 /// Returns the end of a call during which the server writes this text without an end.
-async fn end_of_call_with(text: &str) -> Result<ToolAnswer, McpError> {
+async fn end_of_call_with(text: &str) -> Result<ToolCallResult, McpError> {
     let (mut server, client) = connected().await;
     let answer = tokio::select! {
         answer = call(&client) => answer,
@@ -223,11 +224,11 @@ async fn a_server_that_writes_too_much_loses_its_connection() {
     let unknown = json!({"jsonrpc": "2.0", "id": 99, "result": {"x": noise}}).to_string();
     let no_id = json!({"jsonrpc": "2.0", "error": {"code": 1, "message": noise}}).to_string();
     let rows = [
-        (long_line.as_str(), ConnectionEnd::MessageTooLong),
-        (values.as_str(), ConnectionEnd::MessageTooComplex),
-        (noise.as_str(), ConnectionEnd::TooMuchUnrequested),
-        (unknown.as_str(), ConnectionEnd::TooMuchUnrequested),
-        (no_id.as_str(), ConnectionEnd::TooMuchUnrequested),
+        (long_line.as_str(), ConnectionEndReason::MessageTooLong),
+        (values.as_str(), ConnectionEndReason::MessageTooComplex),
+        (noise.as_str(), ConnectionEndReason::TooMuchUnrequested),
+        (unknown.as_str(), ConnectionEndReason::TooMuchUnrequested),
+        (no_id.as_str(), ConnectionEndReason::TooMuchUnrequested),
     ];
     for (text, expected) in rows {
         let start: String = text.chars().take(40).collect();
@@ -242,12 +243,12 @@ async fn a_server_that_reads_nothing_loses_its_connection() {
     let text = "x".repeat(60 << 10);
     for _ in 0..2 {
         let arguments = Map::from_iter([("text".to_owned(), json!(text))]);
-        let answer = timeout(Duration::from_secs(30), client.call("look", arguments)).await;
+        let answer = timeout(Duration::from_secs(30), client.call_tool("look", arguments)).await;
         if let Ok(answer) = answer {
-            assert_eq!(answer, Err(McpError::Ended(ConnectionEnd::InputUnread)));
+            assert_eq!(answer, Err(McpError::Ended(ConnectionEndReason::InputUnread)));
         }
     }
-    assert_eq!(client.ended().await, ConnectionEnd::InputUnread);
+    assert_eq!(client.ended().await, ConnectionEndReason::InputUnread);
     drop(server);
 }
 
@@ -258,7 +259,7 @@ async fn a_server_that_exits_ends_the_calls() {
         server.next().await;
         drop(server);
     });
-    assert_eq!(answer, Err(McpError::Ended(ConnectionEnd::OutputClosed)));
+    assert_eq!(answer, Err(McpError::Ended(ConnectionEndReason::OutputClosed)));
     // So does one that exits before it has answered the first request.
     let (silent, pipes) = self::server();
     drop(silent);
@@ -270,8 +271,8 @@ async fn a_server_that_exits_ends_the_calls() {
 async fn a_closed_or_dropped_client_closes_the_input() {
     let (mut server, client) = connected().await;
     client.close();
-    assert_eq!(client.ended().await, ConnectionEnd::Dropped);
-    assert_eq!(call(&client).await, Err(McpError::Ended(ConnectionEnd::Dropped)));
+    assert_eq!(client.ended().await, ConnectionEndReason::Dropped);
+    assert_eq!(call(&client).await, Err(McpError::Ended(ConnectionEndReason::Dropped)));
     let end = timeout(Duration::from_secs(45), server.lines.next_line()).await.unwrap();
     assert_eq!(end.unwrap(), None);
     let (mut server, client) = connected().await;
@@ -285,7 +286,7 @@ async fn end_of_list_with(tools: Value) -> (Result<Vec<ListedTool>, McpError>, u
     let (mut server, client) = connected().await;
     let mut pages = 0;
     let list = tokio::select! {
-        list = client.tools() => list,
+        list = client.list_tools() => list,
         () = async {
             loop {
                 let request = server.next().await;
@@ -309,7 +310,7 @@ async fn the_list_of_tools_has_an_end() {
         [(json!([]), 100), (json!(many), 3), (json!([values]), 3), (json!([long]), 3)]
     {
         let (list, pages) = end_of_list_with(tools).await;
-        assert_eq!((list, pages), (Err(McpError::TooManyTools), expected));
+        assert_eq!((list, pages), (Err(McpError::ToolListTooLong), expected));
     }
 }
 
@@ -318,11 +319,15 @@ async fn an_answer_becomes_text() {
     let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
     let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a"});
     let file = json!({"type": "resource", "resource": {"uri": "file:///b", "text": "inside"}});
-    let words = |text: &str| json!({"type": "text", "text": text});
+    let text_block = |text: &str| json!({"type": "text", "text": text});
     let rows = [
-        (json!({"content": [words("a"), words("b")]}), "a\nb", false),
-        (json!({"content": [words("a")], "structuredContent": {"b": [1]}}), "{\"b\":[1]}", false),
-        (json!({"content": [words("no")], "isError": true}), "no", true),
+        (json!({"content": [text_block("a"), text_block("b")]}), "a\nb", false),
+        (
+            json!({"content": [text_block("a")], "structuredContent": {"b": [1]}}),
+            "{\"b\":[1]}",
+            false,
+        ),
+        (json!({"content": [text_block("no")], "isError": true}), "no", true),
         (json!({"content": []}), "", false),
         (
             json!({"content": [image, link, file]}),
@@ -337,7 +342,7 @@ async fn an_answer_becomes_text() {
             let request = server.next().await;
             server.answer(&request, result).await;
         });
-        assert_eq!(answer, Ok(ToolAnswer { text: text.to_owned(), is_error }));
+        assert_eq!(answer, Ok(ToolCallResult { text: text.to_owned(), is_error }));
     }
     for (result, expected) in [
         (

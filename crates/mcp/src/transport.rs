@@ -18,10 +18,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use self::message_filter::MessageFilter;
-pub(crate) use self::reader::MALFORMED;
+pub(crate) use self::reader::MALFORMED_RESPONSE_CODE;
 use self::reader::MessageReader;
 use self::writer::LineWriter;
-use crate::connection_end::ConnectionEnd;
+use crate::connection_end::ConnectionEndReason;
 
 /// Answers that wait for the library. The reader stops while it has more.
 const MAX_WAITING_ANSWERS: usize = 16;
@@ -31,8 +31,8 @@ pub(crate) struct LineTransport {
     answers: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
     filter: Arc<MessageFilter>,
     writer: LineWriter,
-    end: watch::Sender<Option<ConnectionEnd>>,
-    pipes: JoinHandle<()>,
+    end_sender: watch::Sender<Option<ConnectionEndReason>>,
+    pipes_handle: JoinHandle<()>,
 }
 
 impl LineTransport {
@@ -40,7 +40,7 @@ impl LineTransport {
     pub(crate) fn new(
         input: impl AsyncWrite + Send + Unpin + 'static,
         output: impl AsyncRead + Send + Unpin + 'static,
-    ) -> (Self, watch::Receiver<Option<ConnectionEnd>>) {
+    ) -> (Self, watch::Receiver<Option<ConnectionEndReason>>) {
         let (end_sender, end) = watch::channel(None);
         let (sender, answers) = mpsc::channel(MAX_WAITING_ANSWERS);
         let filter = Arc::new(MessageFilter::default());
@@ -49,19 +49,19 @@ impl LineTransport {
         let answers_sender = sender.clone();
         let reader = MessageReader::new(Arc::clone(&filter), writer.clone(), sender);
         let pipes_end = end_sender.clone();
-        let pipes = tokio::spawn(async move {
+        let pipes_handle = tokio::spawn(async move {
             tokio::select! {
                 reason = reader.read(output) => set_end(&pipes_end, reason),
                 () = writing => {}
             }
             drop(answers_sender);
         });
-        (Self { answers, filter, writer, end: end_sender, pipes }, end)
+        (Self { answers, filter, writer, end_sender, pipes_handle }, end)
     }
 }
 
 /// Ends the connection, unless it has ended.
-fn set_end(sender: &watch::Sender<Option<ConnectionEnd>>, reason: ConnectionEnd) {
+fn set_end(sender: &watch::Sender<Option<ConnectionEndReason>>, reason: ConnectionEndReason) {
     sender.send_if_modified(|end| {
         let is_first = end.is_none();
         *end = end.or(Some(reason));
@@ -72,8 +72,8 @@ fn set_end(sender: &watch::Sender<Option<ConnectionEnd>>, reason: ConnectionEnd)
 impl Drop for LineTransport {
     fn drop(&mut self) {
         // The task owns both pipes.
-        self.pipes.abort();
-        set_end(&self.end, ConnectionEnd::Dropped);
+        self.pipes_handle.abort();
+        set_end(&self.end_sender, ConnectionEndReason::Dropped);
     }
 }
 
@@ -84,7 +84,7 @@ impl Transport<RoleClient> for LineTransport {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        self.filter.add_sent(&message);
+        self.filter.track_sent(&message);
         // The place in the queue is taken here: the library may poll the futures of two messages in any order.
         self.writer.write(&message)
     }
@@ -94,7 +94,7 @@ impl Transport<RoleClient> for LineTransport {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        set_end(&self.end, ConnectionEnd::Dropped);
+        set_end(&self.end_sender, ConnectionEndReason::Dropped);
         Ok(())
     }
 }

@@ -1,13 +1,13 @@
 //! Agent Client Protocol, version 1.
 
-mod calls;
 mod client_state;
 mod opening;
 mod prompt;
 mod replay;
 mod requests;
 mod session;
-mod sessions;
+mod session_table;
+mod tool_calls;
 mod update;
 mod wire;
 
@@ -16,19 +16,19 @@ use serde_json::{Value, json};
 use self::client_state::{AcpClientState, AcpPendingRequest};
 use self::opening::{AcpSetting, SessionOpening};
 use self::wire::{InitializeResult, OpenResult};
-use crate::fault::AgentError;
+use crate::agent_error::AgentError;
 use crate::model::command::{ClientInfo, Command};
 use crate::model::ids::{RequestId, SessionKey};
-use crate::model::step::{AgentCapability, AgentInfo, OpenFault, Step};
+use crate::model::step::{AgentCapability, AgentInfo, OpenFault, ProtocolStep};
 use crate::protocol::Protocol;
-use crate::rpc::RpcFrame;
+use crate::rpc::RpcMessage;
 
 const PROTOCOL_VERSION: i64 = 1;
 
 /// Connection that speaks ACP.
 #[derive(Debug)]
 pub(crate) struct AcpConnection {
-    client: ClientInfo,
+    client_info: ClientInfo,
     client_state: AcpClientState,
     initialize_state: InitializeState,
     recorded_settings: replay::RecordedSettings,
@@ -45,18 +45,18 @@ enum InitializeState {
 }
 
 impl AcpConnection {
-    pub(crate) fn new(client: ClientInfo) -> Self {
+    pub(crate) fn new(client_info: ClientInfo) -> Self {
         Self {
-            client,
+            client_info,
             client_state: AcpClientState::new(),
             initialize_state: InitializeState::New,
             recorded_settings: replay::RecordedSettings::default(),
         }
     }
 
-    fn initialize(&mut self) -> Vec<Step> {
+    fn initialize(&mut self) -> Vec<ProtocolStep> {
         if !matches!(self.initialize_state, InitializeState::New) {
-            return vec![Step::protocol_error("the connection is initialized already")];
+            return vec![ProtocolStep::protocol_error("the connection is initialized already")];
         }
         self.initialize_state = InitializeState::Initializing(Vec::new());
         let capabilities = json!({
@@ -68,14 +68,14 @@ impl AcpConnection {
         let params = json!({
             "protocolVersion": PROTOCOL_VERSION,
             "clientCapabilities": capabilities,
-            "clientInfo": {"name": self.client.name, "version": self.client.version},
+            "clientInfo": {"name": self.client_info.name, "version": self.client_info.version},
         });
         let (id, step) = self.client_state.rpc.request("initialize", &params);
         self.client_state.pending_requests.insert(id, AcpPendingRequest::Initialize);
         vec![step]
     }
 
-    fn handle_initialize_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
+    fn handle_init_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<ProtocolStep> {
         let waiting_openings =
             match std::mem::replace(&mut self.initialize_state, InitializeState::Failed) {
                 InitializeState::Initializing(waiting_openings) => waiting_openings,
@@ -93,7 +93,7 @@ impl AcpConnection {
         match result {
             Ok(result) => {
                 let agent_info = result.to_agent_info();
-                let mut steps = vec![Step::Initialized(agent_info.clone())];
+                let mut steps = vec![ProtocolStep::Initialized(agent_info.clone())];
                 self.initialize_state = InitializeState::Ready(agent_info);
                 steps.extend(waiting_openings.into_iter().flat_map(|opening| self.open(opening)));
                 steps
@@ -101,7 +101,7 @@ impl AcpConnection {
             Err(error) => {
                 let fault = error.open_fault(false);
                 let initialize_failed =
-                    Step::InitializeFailed { fault: fault.clone(), message: error.message };
+                    ProtocolStep::InitializeFailed { fault: fault.clone(), message: error.message };
                 let to_failed_step = |opening: SessionOpening| {
                     opening.failed_step(fault.clone(), "initialize failed")
                 };
@@ -112,7 +112,7 @@ impl AcpConnection {
         }
     }
 
-    fn open(&mut self, mut opening: SessionOpening) -> Vec<Step> {
+    fn open(&mut self, mut opening: SessionOpening) -> Vec<ProtocolStep> {
         let pending_openings =
             self.client_state.pending_requests.values_mut().filter_map(|pending| match pending {
                 AcpPendingRequest::Open(other) => Some(other),
@@ -166,7 +166,7 @@ impl AcpConnection {
         id: i64,
         mut opening: SessionOpening,
         outcome: Result<Value, AgentError>,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         let result = match outcome {
             Ok(result) => OpenResult::from_json(result).unwrap_or_default(),
             Err(error) => {
@@ -207,7 +207,7 @@ impl AcpConnection {
     }
 
     /// Sends the next setting of an opening, or reports the session as open.
-    fn advance_opening(&mut self, key: SessionKey) -> Vec<Step> {
+    fn advance_opening(&mut self, key: SessionKey) -> Vec<ProtocolStep> {
         let Some(session) = self.client_state.sessions.find_mut(key) else { return Vec::new() };
         let Some((recorded_id, setting)) = session.next_setting() else {
             return session.finish_opening(key);
@@ -233,7 +233,7 @@ impl AcpConnection {
         native_id: &str,
         setting: &AcpSetting,
         outcome: Result<Value, AgentError>,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         let Some(key) = self.client_state.sessions.key(native_id) else { return Vec::new() };
         let Some(session) = self.client_state.sessions.find_mut(key) else { return Vec::new() };
         match outcome.and_then(|result| session.confirm_setting(setting, &result)) {
@@ -246,7 +246,7 @@ impl AcpConnection {
                     }
                     _ => error.open_fault(false),
                 };
-                vec![Step::OpenFailed { session: key, fault, message: error.message }]
+                vec![ProtocolStep::OpenFailed { session: key, fault, message: error.message }]
             }
         }
     }
@@ -255,13 +255,17 @@ impl AcpConnection {
         matches!(&self.initialize_state, InitializeState::Ready(agent_info) if agent_info.name.contains("codex"))
     }
 
-    fn handle_response(&mut self, id: &RequestId, outcome: Result<Value, AgentError>) -> Vec<Step> {
+    fn handle_response(
+        &mut self,
+        id: &RequestId,
+        outcome: Result<Value, AgentError>,
+    ) -> Vec<ProtocolStep> {
         let RequestId::Number(number) = id else {
-            return vec![Step::protocol_error(format!("response to unknown request {id}"))];
+            return vec![ProtocolStep::protocol_error(format!("response to unknown request {id}"))];
         };
         match self.client_state.pending_requests.remove(number) {
-            None => vec![Step::protocol_error(format!("response to unknown request {id}"))],
-            Some(AcpPendingRequest::Initialize) => self.handle_initialize_response(outcome),
+            None => vec![ProtocolStep::protocol_error(format!("response to unknown request {id}"))],
+            Some(AcpPendingRequest::Initialize) => self.handle_init_response(outcome),
             Some(AcpPendingRequest::Open(opening)) => {
                 self.handle_open_response(*number, opening, outcome)
             }
@@ -275,17 +279,17 @@ impl AcpConnection {
                 self.client_state.handle_prompt_response(&native_id, outcome)
             }
             // A session that the agent failed to close is of no use either.
-            Some(AcpPendingRequest::Close { native_id, line }) => {
-                self.client_state.finish_close(&native_id, Some(line))
+            Some(AcpPendingRequest::Close { native_id, line_number }) => {
+                self.client_state.finish_close(&native_id, Some(line_number))
             }
         }
     }
 
-    fn handle_notification(&mut self, method: &str, params: &Value) -> Vec<Step> {
+    fn handle_notification(&mut self, method: &str, params: &Value) -> Vec<ProtocolStep> {
         match method {
             "session/update" => {
                 let Some(native_id) = params.get("sessionId").and_then(Value::as_str) else {
-                    return vec![Step::protocol_error("update without a session id")];
+                    return vec![ProtocolStep::protocol_error("update without a session id")];
                 };
                 let update = params.get("update").cloned().unwrap_or_default();
                 match self.client_state.sessions.key(native_id) {
@@ -300,7 +304,7 @@ impl AcpConnection {
                 }
             }
             "$/cancel_request" | "$/cancelRequest" => {
-                self.client_state.requests.withdraw(params, &mut self.client_state.rpc)
+                self.client_state.agent_requests.withdraw(params, &mut self.client_state.rpc)
             }
             _ => Vec::new(),
         }
@@ -308,22 +312,22 @@ impl AcpConnection {
 }
 
 impl Protocol for AcpConnection {
-    fn receive(&mut self, line: &[u8]) -> Vec<Step> {
-        match RpcFrame::parse(line) {
-            Ok(RpcFrame::Request { id, method, params }) => {
+    fn receive(&mut self, line: &[u8]) -> Vec<ProtocolStep> {
+        match RpcMessage::parse(line) {
+            Ok(RpcMessage::Request { id, method, params }) => {
                 let (requests, sessions) =
-                    (&mut self.client_state.requests, &mut self.client_state.sessions);
+                    (&mut self.client_state.agent_requests, &mut self.client_state.sessions);
                 requests.receive(&id, &method, &params, (sessions, &mut self.client_state.rpc))
             }
-            Ok(RpcFrame::Notification { method, params }) => {
+            Ok(RpcMessage::Notification { method, params }) => {
                 self.handle_notification(&method, &params)
             }
-            Ok(RpcFrame::Response { id, outcome }) => self.handle_response(&id, outcome),
-            Err(message) => vec![Step::protocol_error(message)],
+            Ok(RpcMessage::Response { id, outcome }) => self.handle_response(&id, outcome),
+            Err(message) => vec![ProtocolStep::protocol_error(message)],
         }
     }
 
-    fn perform(&mut self, command: Command) -> Vec<Step> {
+    fn perform(&mut self, command: Command) -> Vec<ProtocolStep> {
         match command {
             Command::Initialize => self.initialize(),
             Command::Open { session, start, cwd, mode, model, options } => {
@@ -331,11 +335,10 @@ impl Protocol for AcpConnection {
                 self.open(SessionOpening::new(session, start, cwd, settings))
             }
             Command::Prompt { session, parts } => self.client_state.prompt(session, &parts),
-            Command::Answer { session, request_id, answer } => self.client_state.requests.answer(
-                (session, &request_id),
-                answer,
-                &mut self.client_state.rpc,
-            ),
+            Command::Answer { session, request_id, answer } => self
+                .client_state
+                .agent_requests
+                .answer((session, &request_id), answer, &mut self.client_state.rpc),
             Command::Cancel { session } => self.client_state.cancel(session),
             Command::SetMode { session, mode } => {
                 self.client_state.change_setting(session, AcpSetting::Mode(mode))
@@ -354,13 +357,13 @@ impl Protocol for AcpConnection {
         replay::record_sent_line(self, line);
     }
 
-    fn finish(&mut self) -> Vec<Step> {
+    fn finish(&mut self) -> Vec<ProtocolStep> {
         let mut steps = Vec::new();
         let message = "the process has ended";
         if let InitializeState::Initializing(waiting_openings) = &mut self.initialize_state {
             let waiting_openings = std::mem::take(waiting_openings);
             let fault = OpenFault::Other;
-            steps.push(Step::InitializeFailed { fault, message: message.to_owned() });
+            steps.push(ProtocolStep::InitializeFailed { fault, message: message.to_owned() });
             steps.extend(
                 waiting_openings
                     .iter()
@@ -380,10 +383,10 @@ impl Protocol for AcpConnection {
                 steps.extend(self.client_state.end_lost_turn(session, &native_id, None));
             } else {
                 let (fault, message) = (OpenFault::Other, message.to_owned());
-                steps.push(Step::OpenFailed { session, fault, message });
+                steps.push(ProtocolStep::OpenFailed { session, fault, message });
             }
         }
-        steps.retain(|step| !matches!(step, Step::Send(_)));
+        steps.retain(|step| !matches!(step, ProtocolStep::Send(_)));
         steps
     }
 }

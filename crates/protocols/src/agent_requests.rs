@@ -18,7 +18,7 @@ pub(crate) struct UnansweredRequest<T> {
 #[derive(Debug)]
 struct RecordedAnswer {
     /// Number of the sent line.
-    line: u64,
+    line_number: u64,
     /// True if the answer rejects a second request with the same id.
     rejects_reused_id: bool,
     /// Result in the form of the protocol.
@@ -34,7 +34,7 @@ pub(crate) struct AgentRequestTable<T> {
 }
 
 /// Result of the registration of an id.
-pub(crate) enum IdClaim<T> {
+pub(crate) enum IdRegistration<T> {
     /// The id is new.
     First,
     /// The id was used before. The request that still waited under it is no longer open: an answer to it could be
@@ -57,10 +57,10 @@ impl<T> AgentRequestTable<T> {
     pub(crate) fn record_answer(
         &mut self,
         id: RequestId,
-        line: u64,
+        line_number: u64,
         (rejects_reused_id, result): (bool, Value),
     ) {
-        let answer = RecordedAnswer { line, rejects_reused_id, result };
+        let answer = RecordedAnswer { line_number, rejects_reused_id, result };
         self.recorded_answers.entry(id).or_default().push_back(answer);
     }
 
@@ -72,7 +72,7 @@ impl<T> AgentRequestTable<T> {
     /// Returns the number of the sent line that answered the next request with this id.
     pub(crate) fn recorded_answer_line(&self, id: &RequestId) -> Option<u64> {
         let answer = self.recorded_answers.get(id)?.front()?;
-        (!answer.rejects_reused_id).then_some(answer.line)
+        (!answer.rejects_reused_id).then_some(answer.line_number)
     }
 
     /// Returns whether a recorded answer shows that the request was open when its id was used again.
@@ -92,11 +92,11 @@ impl<T> AgentRequestTable<T> {
     }
 
     /// Registers the id of a request.
-    pub(crate) fn register_id(&mut self, id: &RequestId) -> IdClaim<T> {
+    pub(crate) fn register_id(&mut self, id: &RequestId) -> IdRegistration<T> {
         if self.used_ids.insert(id.clone()) {
-            return IdClaim::First;
+            return IdRegistration::First;
         }
-        IdClaim::Reused(self.remove_request(id))
+        IdRegistration::Reused(self.remove_request(id))
     }
 
     pub(crate) fn insert(&mut self, request: UnansweredRequest<T>) {

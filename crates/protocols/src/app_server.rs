@@ -13,33 +13,33 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use self::requests::ServerRequests;
-use self::thread::{ServerThread, ServerThreads, ThreadOpening};
-use crate::fault::AgentError;
+use self::requests::AppServerRequests;
+use self::thread::{AppServerThread, AppServerThreads, ThreadOpening};
+use crate::agent_error::AgentError;
 use crate::model::command::{ClientInfo, Command, PromptPart};
 use crate::model::ids::{RequestId, SessionKey};
-use crate::model::step::{AgentCapability, AgentInfo, OpenFault, Step, TurnOutcome};
+use crate::model::step::{AgentCapability, AgentInfo, OpenFault, ProtocolStep, TurnOutcome};
 use crate::protocol::Protocol;
-use crate::rpc::{RpcFrame, RpcWriter};
+use crate::rpc::{RpcMessage, RpcWriter};
 
 /// Connection that speaks the protocol of `codex app-server`.
 #[derive(Debug)]
 pub(crate) struct AppServerConnection {
-    client: ClientInfo,
+    client_info: ClientInfo,
     rpc: RpcWriter,
-    pending_requests: HashMap<i64, ServerPendingRequest>,
-    requests: ServerRequests,
-    threads: ServerThreads,
-    initialize_state: ServerInitializeState,
+    pending_requests: HashMap<i64, AppServerPendingRequest>,
+    agent_requests: AppServerRequests,
+    threads: AppServerThreads,
+    initialize_state: AppServerInitializeState,
     /// True if the replayed lines contain `initialized`.
     has_sent_initialized: bool,
     /// Number of replayed openings.
-    replayed_openings: u32,
+    replayed_opening_count: u32,
 }
 
 /// State of `initialize`.
 #[derive(Debug)]
-enum ServerInitializeState {
+enum AppServerInitializeState {
     New,
     Initializing(Vec<ThreadOpening>),
     Ready,
@@ -48,7 +48,7 @@ enum ServerInitializeState {
 
 /// Request of the client that waits for its response.
 #[derive(Debug)]
-enum ServerPendingRequest {
+enum AppServerPendingRequest {
     Initialize,
     Open(ThreadOpening),
     Prompt { native_id: String },
@@ -56,49 +56,50 @@ enum ServerPendingRequest {
 }
 
 impl AppServerConnection {
-    pub(crate) fn new(client: ClientInfo) -> Self {
+    pub(crate) fn new(client_info: ClientInfo) -> Self {
         Self {
-            client,
+            client_info,
             rpc: RpcWriter::new(false),
             pending_requests: HashMap::new(),
-            requests: ServerRequests::default(),
-            threads: ServerThreads::default(),
-            initialize_state: ServerInitializeState::New,
+            agent_requests: AppServerRequests::default(),
+            threads: AppServerThreads::default(),
+            initialize_state: AppServerInitializeState::New,
             has_sent_initialized: false,
-            replayed_openings: 0,
+            replayed_opening_count: 0,
         }
     }
 
-    fn initialize(&mut self) -> Vec<Step> {
-        if !matches!(self.initialize_state, ServerInitializeState::New) {
-            return vec![Step::protocol_error("the connection is initialized already")];
+    fn initialize(&mut self) -> Vec<ProtocolStep> {
+        if !matches!(self.initialize_state, AppServerInitializeState::New) {
+            return vec![ProtocolStep::protocol_error("the connection is initialized already")];
         }
-        self.initialize_state = ServerInitializeState::Initializing(Vec::new());
-        let (name, version) = (&self.client.name, &self.client.version);
+        self.initialize_state = AppServerInitializeState::Initializing(Vec::new());
+        let (name, version) = (&self.client_info.name, &self.client_info.version);
         let params = json!({"clientInfo": {"name": name, "title": name, "version": version}});
         let (id, step) = self.rpc.request("initialize", &params);
-        self.pending_requests.insert(id, ServerPendingRequest::Initialize);
+        self.pending_requests.insert(id, AppServerPendingRequest::Initialize);
         vec![step]
     }
 
-    fn handle_initialize_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
-        let state = std::mem::replace(&mut self.initialize_state, ServerInitializeState::Ready);
+    fn handle_init_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<ProtocolStep> {
+        let state = std::mem::replace(&mut self.initialize_state, AppServerInitializeState::Ready);
         let waiting_openings = match state {
-            ServerInitializeState::Initializing(waiting_openings) => waiting_openings,
-            ServerInitializeState::New
-            | ServerInitializeState::Ready
-            | ServerInitializeState::Failed => Vec::new(),
+            AppServerInitializeState::Initializing(waiting_openings) => waiting_openings,
+            AppServerInitializeState::New
+            | AppServerInitializeState::Ready
+            | AppServerInitializeState::Failed => Vec::new(),
         };
         let result = match outcome {
             Ok(result) => result,
             Err(error) => {
-                self.initialize_state = ServerInitializeState::Failed;
+                self.initialize_state = AppServerInitializeState::Failed;
                 let fault = error.open_fault(false);
                 let to_failed_step =
                     |it: ThreadOpening| it.failed_step(fault.clone(), "initialize failed");
                 let failed_steps: Vec<_> =
                     waiting_openings.into_iter().map(to_failed_step).collect();
-                let initialize_failed = Step::InitializeFailed { fault, message: error.message };
+                let initialize_failed =
+                    ProtocolStep::InitializeFailed { fault, message: error.message };
                 return std::iter::once(initialize_failed).chain(failed_steps).collect();
             }
         };
@@ -110,7 +111,7 @@ impl AppServerConnection {
             version: version.unwrap_or_default().to_owned(),
             capabilities: [AgentCapability::Resume, AgentCapability::Image].into(),
         };
-        let mut steps = vec![Step::Initialized(info)];
+        let mut steps = vec![ProtocolStep::Initialized(info)];
         if !self.has_sent_initialized {
             steps.push(self.rpc.send(&json!({"method": "initialized"})));
         }
@@ -118,10 +119,10 @@ impl AppServerConnection {
         steps
     }
 
-    fn open(&mut self, opening: ThreadOpening) -> Vec<Step> {
+    fn open(&mut self, opening: ThreadOpening) -> Vec<ProtocolStep> {
         let mut pending_requests = self.pending_requests.values_mut();
         let pending_opening = pending_requests.find_map(|pending| match pending {
-            ServerPendingRequest::Open(other) if other.session == opening.session => Some(other),
+            AppServerPendingRequest::Open(other) if other.session == opening.session => Some(other),
             _ => None,
         });
         if let Some(pending_opening) = pending_opening {
@@ -138,17 +139,17 @@ impl AppServerConnection {
             return vec![opening.failed_step(OpenFault::Other, "the conversation is open already")];
         }
         match &mut self.initialize_state {
-            ServerInitializeState::Initializing(waiting_openings) => {
+            AppServerInitializeState::Initializing(waiting_openings) => {
                 waiting_openings.push(opening);
                 Vec::new()
             }
-            ServerInitializeState::New | ServerInitializeState::Failed => {
+            AppServerInitializeState::New | AppServerInitializeState::Failed => {
                 vec![opening.failed_step(OpenFault::Other, "the connection is not initialized")]
             }
-            ServerInitializeState::Ready => {
+            AppServerInitializeState::Ready => {
                 let (method, params) = opening.request();
                 let (id, step) = self.rpc.request(method, &params);
-                self.pending_requests.insert(id, ServerPendingRequest::Open(opening));
+                self.pending_requests.insert(id, AppServerPendingRequest::Open(opening));
                 vec![step]
             }
         }
@@ -158,7 +159,7 @@ impl AppServerConnection {
         &mut self,
         opening: ThreadOpening,
         outcome: Result<Value, AgentError>,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         match outcome {
             Err(error) => {
                 let fault = error.open_fault(opening.resume_id.is_some());
@@ -168,20 +169,20 @@ impl AppServerConnection {
         }
     }
 
-    fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<Step> {
+    fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<ProtocolStep> {
         let Some(native_id) = self.threads.native_id(session) else {
             let message = "the session is not open".to_owned();
             let turn_outcome = TurnOutcome::Failed { code: 0, message, is_authentication: false };
-            return vec![Step::TurnEnded { session, outcome: turn_outcome, usage: None }];
+            return vec![ProtocolStep::TurnEnded { session, outcome: turn_outcome, usage: None }];
         };
         if self.threads.turns_mut(&native_id).is_running() {
-            return vec![Step::protocol_error("a turn is in progress")];
+            return vec![ProtocolStep::protocol_error("a turn is in progress")];
         }
         let input: Vec<_> = parts.iter().map(items::input_part).collect();
         let params = json!({"threadId": native_id, "input": input});
         let (id, step) = self.rpc.request("turn/start", &params);
         self.threads.turns_mut(&native_id).record_prompt(self.rpc.last_line_number());
-        self.pending_requests.insert(id, ServerPendingRequest::Prompt { native_id });
+        self.pending_requests.insert(id, AppServerPendingRequest::Prompt { native_id });
         vec![step]
     }
 
@@ -189,7 +190,7 @@ impl AppServerConnection {
         &mut self,
         native_id: &str,
         outcome: Result<Value, AgentError>,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         match outcome {
             Ok(result) => {
                 let turn_id = result.pointer("/turn/id").and_then(Value::as_str);
@@ -205,7 +206,7 @@ impl AppServerConnection {
     }
 
     /// Records the id of the turn, and sends an interruption that waits for it.
-    fn record_turn_id(&mut self, native_id: &str, turn_id: &str) -> Vec<Step> {
+    fn record_turn_id(&mut self, native_id: &str, turn_id: &str) -> Vec<ProtocolStep> {
         let Some(session) = self.threads.key(native_id) else { return Vec::new() };
         let Some(thread) = self.threads.find_mut(session) else { return Vec::new() };
         thread.turn_id = Some(turn_id.to_owned());
@@ -216,25 +217,25 @@ impl AppServerConnection {
         }
     }
 
-    fn interrupt(&mut self, native_id: &str, turn_id: &str) -> Vec<Step> {
+    fn interrupt(&mut self, native_id: &str, turn_id: &str) -> Vec<ProtocolStep> {
         let params = json!({"threadId": native_id, "turnId": turn_id});
         let (id, step) = self.rpc.request("turn/interrupt", &params);
-        self.pending_requests.insert(id, ServerPendingRequest::Interrupt);
+        self.pending_requests.insert(id, AppServerPendingRequest::Interrupt);
         vec![step]
     }
 
-    fn end_turn(&mut self, native_id: &str, turn_outcome: TurnOutcome) -> Vec<Step> {
+    fn end_turn(&mut self, native_id: &str, turn_outcome: TurnOutcome) -> Vec<ProtocolStep> {
         let Some(session) = self.threads.key(native_id) else { return Vec::new() };
         if !self.threads.turns_mut(native_id).record_end() {
             return Vec::new();
         }
-        let mut steps = self.requests.cancel_all(session, &mut self.rpc);
-        let usage = self.threads.find_mut(session).and_then(ServerThread::end_turn);
-        steps.push(Step::TurnEnded { session, outcome: turn_outcome, usage });
+        let mut steps = self.agent_requests.cancel_all(session, &mut self.rpc);
+        let usage = self.threads.find_mut(session).and_then(AppServerThread::end_turn);
+        steps.push(ProtocolStep::TurnEnded { session, outcome: turn_outcome, usage });
         steps
     }
 
-    fn cancel(&mut self, session: SessionKey) -> Vec<Step> {
+    fn cancel(&mut self, session: SessionKey) -> Vec<ProtocolStep> {
         let Some(native_id) = self.threads.native_id(session) else { return Vec::new() };
         if !self.threads.turns_mut(&native_id).is_running() {
             return Vec::new();
@@ -246,40 +247,44 @@ impl AppServerConnection {
         });
         let mut steps =
             turn_id.map_or_else(Vec::new, |turn_id| self.interrupt(&native_id, &turn_id));
-        let cancel_steps = self.requests.cancel_all(session, &mut self.rpc).into_iter();
-        steps.extend(cancel_steps.filter(|step| matches!(step, Step::Send(_))));
+        let cancel_steps = self.agent_requests.cancel_all(session, &mut self.rpc).into_iter();
+        steps.extend(cancel_steps.filter(|step| matches!(step, ProtocolStep::Send(_))));
         steps
     }
 
-    fn close(&mut self, session: SessionKey) -> Vec<Step> {
+    fn close(&mut self, session: SessionKey) -> Vec<ProtocolStep> {
         let mut steps = self.cancel(session);
         if let Some(native_id) = self.threads.native_id(session) {
             steps.extend(self.end_turn(&native_id, TurnOutcome::Lost));
         }
         self.threads.remove(session);
-        steps.push(Step::Closed { session });
+        steps.push(ProtocolStep::Closed { session });
         steps
     }
 
-    fn handle_response(&mut self, id: &RequestId, outcome: Result<Value, AgentError>) -> Vec<Step> {
+    fn handle_response(
+        &mut self,
+        id: &RequestId,
+        outcome: Result<Value, AgentError>,
+    ) -> Vec<ProtocolStep> {
         let pending = match id {
             RequestId::Number(number) => self.pending_requests.remove(number),
             RequestId::Text(_) => None,
         };
         match pending {
-            None => vec![Step::protocol_error(format!("response to unknown request {id}"))],
-            Some(ServerPendingRequest::Initialize) => self.handle_initialize_response(outcome),
-            Some(ServerPendingRequest::Open(opening)) => {
+            None => vec![ProtocolStep::protocol_error(format!("response to unknown request {id}"))],
+            Some(AppServerPendingRequest::Initialize) => self.handle_init_response(outcome),
+            Some(AppServerPendingRequest::Open(opening)) => {
                 self.handle_open_response(opening, outcome)
             }
-            Some(ServerPendingRequest::Prompt { native_id }) => {
+            Some(AppServerPendingRequest::Prompt { native_id }) => {
                 self.handle_prompt_response(&native_id, outcome)
             }
-            Some(ServerPendingRequest::Interrupt) => Vec::new(),
+            Some(AppServerPendingRequest::Interrupt) => Vec::new(),
         }
     }
 
-    fn handle_notification(&mut self, method: &str, params: &Value) -> Vec<Step> {
+    fn handle_notification(&mut self, method: &str, params: &Value) -> Vec<ProtocolStep> {
         let Some(native_id) = params.get("threadId").and_then(Value::as_str) else {
             return Vec::new();
         };
@@ -292,7 +297,9 @@ impl AppServerConnection {
                 let failure = self.threads.find_mut(session).and_then(|it| it.failure.take());
                 self.end_turn(native_id, items::turn_outcome(&turn, failure))
             }
-            ("serverRequest/resolved", _) => self.requests.handle_resolved(params, &mut self.rpc),
+            ("serverRequest/resolved", _) => {
+                self.agent_requests.handle_resolved(params, &mut self.rpc)
+            }
             _ => match self.threads.find_mut(session) {
                 Some(thread) => items::notification_steps(thread, session, method, params),
                 None => Vec::new(),
@@ -302,21 +309,21 @@ impl AppServerConnection {
 }
 
 impl Protocol for AppServerConnection {
-    fn receive(&mut self, line: &[u8]) -> Vec<Step> {
-        match RpcFrame::parse(line) {
-            Ok(RpcFrame::Request { id, method, params }) => {
-                let (requests, threads) = (&mut self.requests, &mut self.threads);
+    fn receive(&mut self, line: &[u8]) -> Vec<ProtocolStep> {
+        match RpcMessage::parse(line) {
+            Ok(RpcMessage::Request { id, method, params }) => {
+                let (requests, threads) = (&mut self.agent_requests, &mut self.threads);
                 requests.receive(&id, (&method, &params), threads, &mut self.rpc)
             }
-            Ok(RpcFrame::Notification { method, params }) => {
+            Ok(RpcMessage::Notification { method, params }) => {
                 self.handle_notification(&method, &params)
             }
-            Ok(RpcFrame::Response { id, outcome }) => self.handle_response(&id, outcome),
-            Err(message) => vec![Step::protocol_error(message)],
+            Ok(RpcMessage::Response { id, outcome }) => self.handle_response(&id, outcome),
+            Err(message) => vec![ProtocolStep::protocol_error(message)],
         }
     }
 
-    fn perform(&mut self, command: Command) -> Vec<Step> {
+    fn perform(&mut self, command: Command) -> Vec<ProtocolStep> {
         match command {
             Command::Initialize => self.initialize(),
             Command::Open { session, start, cwd, mode, model, options } => {
@@ -326,11 +333,11 @@ impl Protocol for AppServerConnection {
             }
             Command::Prompt { session, parts } => self.prompt(session, &parts),
             Command::Answer { session, request_id, answer } => {
-                self.requests.answer((session, &request_id), answer, &mut self.rpc)
+                self.agent_requests.answer((session, &request_id), answer, &mut self.rpc)
             }
             Command::Cancel { session } => self.cancel(session),
             Command::SetMode { .. } | Command::SetModel { .. } => {
-                vec![Step::protocol_error("mode and model are set when the session opens")]
+                vec![ProtocolStep::protocol_error("mode and model are set when the session opens")]
             }
             Command::Close { session } => self.close(session),
         }
@@ -340,17 +347,18 @@ impl Protocol for AppServerConnection {
         replay::record_sent_line(self, line);
     }
 
-    fn finish(&mut self) -> Vec<Step> {
+    fn finish(&mut self) -> Vec<ProtocolStep> {
         let message = "the process has ended";
         let mut steps = Vec::new();
         let mut openings = Vec::new();
-        if let ServerInitializeState::Initializing(waiting_openings) = &mut self.initialize_state {
+        if let AppServerInitializeState::Initializing(waiting_openings) = &mut self.initialize_state
+        {
             openings.append(waiting_openings);
             let fault = OpenFault::Other;
-            steps.push(Step::InitializeFailed { fault, message: message.to_owned() });
+            steps.push(ProtocolStep::InitializeFailed { fault, message: message.to_owned() });
         }
         openings.extend(self.pending_requests.drain().filter_map(|(_, pending)| match pending {
-            ServerPendingRequest::Open(opening) => Some(opening),
+            AppServerPendingRequest::Open(opening) => Some(opening),
             _ => None,
         }));
         openings.sort_by_key(|opening| opening.session);
@@ -358,7 +366,7 @@ impl Protocol for AppServerConnection {
         for native_id in self.threads.native_ids() {
             steps.extend(self.end_turn(&native_id, TurnOutcome::Lost));
         }
-        steps.retain(|step| !matches!(step, Step::Send(_)));
+        steps.retain(|step| !matches!(step, ProtocolStep::Send(_)));
         steps
     }
 }

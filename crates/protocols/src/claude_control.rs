@@ -2,41 +2,40 @@
 //!
 //! The process has one session. Its working folder, and the conversation that it continues, are arguments of the
 //! process, so [`Command::Open`] sends the mode and the model only. The id of a new conversation is known with its
-//! first turn ([`Step::Identified`]); until then it is empty. No message closes a session: [`Command::Close`] forgets
-//! it.
+//! first turn ([`ProtocolStep::Identified`]); until then it is empty. [`Command::Close`] only forgets the session.
 //!
 //! No line opens the session either. After `replay_sent`, the caller must repeat [`Command::Open`], and the replay
-//! returns [`Step::Opened`] with the response to `initialize` or to the last setting.
+//! returns [`ProtocolStep::Opened`] with the response to `initialize` or to the last setting.
 
 mod messages;
 mod replay;
 mod requests;
-mod sender;
 mod session;
+mod writer;
 
 use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
-use self::messages::StepBuilder;
+use self::messages::MessageTranslator;
 use self::requests::ControlRequests;
-use self::sender::ControlSender;
 use self::session::{ControlSession, ControlSetting};
-use crate::fault::AgentError;
+use self::writer::ControlWriter;
+use crate::agent_error::AgentError;
 use crate::model::command::{Command, PromptPart, SessionStart};
 use crate::model::ids::SessionKey;
-use crate::model::step::{AgentCapability, AgentInfo, OpenFault, Step, TurnOutcome};
+use crate::model::step::{AgentCapability, AgentInfo, OpenFault, ProtocolStep, TurnOutcome};
 use crate::protocol::Protocol;
 use crate::turns::TurnCounts;
 
 /// Connection that speaks claude-control.
 #[derive(Debug, Default)]
 pub(crate) struct ControlConnection {
-    sender: ControlSender,
+    writer: ControlWriter,
     pending_requests: HashMap<String, ControlPendingRequest>,
-    requests: ControlRequests,
+    agent_requests: ControlRequests,
     turns: TurnCounts,
-    step_builder: StepBuilder,
+    translator: MessageTranslator,
     initialize_state: ControlInitializeState,
     session: Option<ControlSession>,
     /// Settings among the replayed lines before the first prompt, with the ids of their requests.
@@ -48,8 +47,8 @@ pub(crate) struct ControlConnection {
 enum ControlInitializeState {
     #[default]
     New,
-    Waiting,
-    Done,
+    Initializing,
+    Ready,
     Failed,
 }
 
@@ -63,25 +62,25 @@ enum ControlPendingRequest {
 }
 
 impl ControlConnection {
-    fn send(&mut self, request: &Value, pending: ControlPendingRequest) -> Step {
-        let (id, step) = self.sender.request(request);
+    fn send(&mut self, request: &Value, pending: ControlPendingRequest) -> ProtocolStep {
+        let (id, step) = self.writer.request(request);
         self.pending_requests.insert(id, pending);
         step
     }
 
-    fn initialize(&mut self) -> Vec<Step> {
+    fn initialize(&mut self) -> Vec<ProtocolStep> {
         if self.initialize_state != ControlInitializeState::New {
-            return vec![Step::protocol_error("the connection is initialized already")];
+            return vec![ProtocolStep::protocol_error("the connection is initialized already")];
         }
-        self.initialize_state = ControlInitializeState::Waiting;
+        self.initialize_state = ControlInitializeState::Initializing;
         let request = json!({"subtype": "initialize", "hooks": null});
         vec![self.send(&request, ControlPendingRequest::Initialize)]
     }
 
-    fn handle_initialize_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
+    fn handle_init_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<ProtocolStep> {
         match outcome {
             Ok(response) => {
-                self.initialize_state = ControlInitializeState::Done;
+                self.initialize_state = ControlInitializeState::Ready;
                 let version = response.get("claude_code_version").and_then(Value::as_str);
                 let info = AgentInfo {
                     name: "claude".to_owned(),
@@ -92,8 +91,8 @@ impl ControlConnection {
                 if let Some(session) = &mut self.session {
                     session.mode = mode.map(str::to_owned);
                 }
-                self.step_builder.mode = mode.map(str::to_owned);
-                let mut steps = vec![Step::Initialized(info)];
+                self.translator.mode = mode.map(str::to_owned);
+                let mut steps = vec![ProtocolStep::Initialized(info)];
                 steps.extend(self.advance_opening());
                 steps
             }
@@ -101,8 +100,8 @@ impl ControlConnection {
                 self.initialize_state = ControlInitializeState::Failed;
                 let fault = error.open_fault(false);
                 let initialize_failed =
-                    Step::InitializeFailed { fault: fault.clone(), message: error.message };
-                let open_failed = self.session.take().map(|session| Step::OpenFailed {
+                    ProtocolStep::InitializeFailed { fault: fault.clone(), message: error.message };
+                let open_failed = self.session.take().map(|session| ProtocolStep::OpenFailed {
                     session: session.key,
                     fault,
                     message: "initialize failed".to_owned(),
@@ -117,10 +116,10 @@ impl ControlConnection {
         key: SessionKey,
         start: SessionStart,
         settings: impl Iterator<Item = ControlSetting>,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         let failed_steps = |message: &str| {
             let (fault, message) = (OpenFault::Other, message.to_owned());
-            vec![Step::OpenFailed { session: key, fault, message }]
+            vec![ProtocolStep::OpenFailed { session: key, fault, message }]
         };
         if self.session.is_some() {
             return failed_steps("the process has a session already");
@@ -139,15 +138,15 @@ impl ControlConnection {
         for (id, setting) in recorded_settings {
             self.pending_requests.insert(id, ControlPendingRequest::SessionSetting(setting));
         }
-        let mode = self.step_builder.mode.clone();
+        let mode = self.translator.mode.clone();
         let model = None;
         self.session = Some(ControlSession { key, id, settings, is_ready: false, mode, model });
-        let is_initialized = self.initialize_state == ControlInitializeState::Done;
+        let is_initialized = self.initialize_state == ControlInitializeState::Ready;
         if is_initialized { self.advance_opening() } else { Vec::new() }
     }
 
     /// Sends the next setting of the opening, or reports the session as open.
-    fn advance_opening(&mut self) -> Vec<Step> {
+    fn advance_opening(&mut self) -> Vec<ProtocolStep> {
         let Some(session) = &mut self.session else { return Vec::new() };
         match session.settings.pop_front() {
             Some((Some(id), setting)) => {
@@ -159,7 +158,7 @@ impl ControlConnection {
             }
             None => {
                 session.is_ready = true;
-                vec![Step::Opened {
+                vec![ProtocolStep::Opened {
                     session: session.key,
                     id: session.id.clone(),
                     modes: Vec::new(),
@@ -174,7 +173,7 @@ impl ControlConnection {
         &mut self,
         setting: ControlSetting,
         outcome: Result<Value, AgentError>,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         let Some(session) = &mut self.session else { return Vec::new() };
         let error = match outcome {
             Ok(response) => {
@@ -182,7 +181,7 @@ impl ControlConnection {
                 match setting {
                     ControlSetting::Mode(mode) if current.is_none_or(|it| it == mode) => {
                         session.mode = Some(mode.clone());
-                        self.step_builder.mode = Some(mode);
+                        self.translator.mode = Some(mode);
                         return self.advance_opening();
                     }
                     ControlSetting::Model(model) => {
@@ -202,16 +201,16 @@ impl ControlConnection {
         };
         let session = session.key;
         self.session = None;
-        vec![Step::OpenFailed { session, fault, message: error.message }]
+        vec![ProtocolStep::OpenFailed { session, fault, message: error.message }]
     }
 
     fn is_ready(&self, key: SessionKey) -> bool {
         self.session.as_ref().is_some_and(|session| session.key == key && session.is_ready)
     }
 
-    fn change_setting(&mut self, key: SessionKey, setting: ControlSetting) -> Vec<Step> {
+    fn change_setting(&mut self, key: SessionKey, setting: ControlSetting) -> Vec<ProtocolStep> {
         if !self.is_ready(key) {
-            return vec![Step::protocol_error("the session is not open")];
+            return vec![ProtocolStep::protocol_error("the session is not open")];
         }
         vec![self.send(&setting.request(), ControlPendingRequest::SessionSetting(setting))]
     }
@@ -220,50 +219,51 @@ impl ControlConnection {
         &mut self,
         setting: ControlSetting,
         outcome: &Result<Value, AgentError>,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         let Some(session) = self.session.as_ref().map(|session| session.key) else {
             return Vec::new();
         };
         if let Err(error) = outcome {
-            return vec![Step::Warning { session, text: format!("not set: {}", error.message) }];
+            let text = format!("not set: {}", error.message);
+            return vec![ProtocolStep::Warning { session, text }];
         }
         match setting {
             ControlSetting::Mode(mode) => {
-                self.step_builder.change_mode(session, &mode).into_iter().collect()
+                self.translator.change_mode(session, &mode).into_iter().collect()
             }
-            ControlSetting::Model(model) => vec![Step::ModelChanged { session, model }],
+            ControlSetting::Model(model) => vec![ProtocolStep::ModelChanged { session, model }],
         }
     }
 
-    fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<Step> {
+    fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<ProtocolStep> {
         if !self.is_ready(session) {
             let message = "the session is not open".to_owned();
             let turn_outcome = TurnOutcome::Failed { code: 0, message, is_authentication: false };
-            return vec![Step::TurnEnded { session, outcome: turn_outcome, usage: None }];
+            return vec![ProtocolStep::TurnEnded { session, outcome: turn_outcome, usage: None }];
         }
         if self.turns.is_running() {
-            return vec![Step::protocol_error("a turn is in progress")];
+            return vec![ProtocolStep::protocol_error("a turn is in progress")];
         }
         let content: Vec<_> = parts.iter().map(messages::content_block).collect();
         let message = json!({"type": "user", "message": {"role": "user", "content": content}});
-        let step = self.sender.send_line(&message);
-        self.turns.record_prompt(self.sender.sent_lines);
+        let step = self.writer.send_line(&message);
+        self.turns.record_prompt(self.writer.sent_line_count);
         vec![step]
     }
 
-    fn cancel(&mut self, session: SessionKey) -> Vec<Step> {
+    fn cancel(&mut self, session: SessionKey) -> Vec<ProtocolStep> {
         if !self.is_ready(session) || !self.turns.is_running() {
             return Vec::new();
         }
         self.turns.record_cancel();
         let mut steps =
             vec![self.send(&json!({"subtype": "interrupt"}), ControlPendingRequest::Interrupt)];
-        let cancel_steps = self.requests.cancel_all(session, &mut self.sender).into_iter();
-        steps.extend(cancel_steps.filter(|step| matches!(step, Step::Send(_))));
+        let cancel_steps = self.agent_requests.cancel_all(session, &mut self.writer).into_iter();
+        steps.extend(cancel_steps.filter(|step| matches!(step, ProtocolStep::Send(_))));
         steps
     }
 
-    fn end_turn(&mut self, end_step: impl FnOnce(bool) -> Step) -> Vec<Step> {
+    fn end_turn(&mut self, end_step: impl FnOnce(bool) -> ProtocolStep) -> Vec<ProtocolStep> {
         let is_cancelling = self.turns.is_cancelling();
         let Some(session) = self.session.as_ref().map(|session| session.key) else {
             return Vec::new();
@@ -271,29 +271,29 @@ impl ControlConnection {
         if !self.turns.record_end() {
             return Vec::new();
         }
-        self.step_builder.end_turn();
-        let mut steps = self.requests.cancel_all(session, &mut self.sender);
+        self.translator.end_turn();
+        let mut steps = self.agent_requests.cancel_all(session, &mut self.writer);
         steps.push(end_step(is_cancelling));
         steps
     }
 
-    fn end_lost_turn(&mut self) -> Vec<Step> {
+    fn end_lost_turn(&mut self) -> Vec<ProtocolStep> {
         let session = self.session.as_ref().map_or(SessionKey(0), |session| session.key);
-        let lost_step = Step::TurnEnded { session, outcome: TurnOutcome::Lost, usage: None };
-        self.end_turn(|_| lost_step)
+        let outcome = TurnOutcome::Lost;
+        self.end_turn(|_| ProtocolStep::TurnEnded { session, outcome, usage: None })
     }
 
-    fn close(&mut self, session: SessionKey) -> Vec<Step> {
+    fn close(&mut self, session: SessionKey) -> Vec<ProtocolStep> {
         let mut steps = self.cancel(session);
         if self.session.as_ref().is_some_and(|open_session| open_session.key == session) {
             steps.extend(self.end_lost_turn());
             self.session = None;
         }
-        steps.push(Step::Closed { session });
+        steps.push(ProtocolStep::Closed { session });
         steps
     }
 
-    fn handle_response(&mut self, message: &Value) -> Vec<Step> {
+    fn handle_response(&mut self, message: &Value) -> Vec<ProtocolStep> {
         let response = message.get("response").cloned().unwrap_or_default();
         let string_field = |name: &str| response.get(name).and_then(Value::as_str);
         let pending = string_field("request_id").and_then(|id| self.pending_requests.remove(id));
@@ -305,8 +305,8 @@ impl ControlConnection {
             }
         };
         match pending {
-            None => vec![Step::protocol_error("response to an unknown request")],
-            Some(ControlPendingRequest::Initialize) => self.handle_initialize_response(outcome),
+            None => vec![ProtocolStep::protocol_error("response to an unknown request")],
+            Some(ControlPendingRequest::Initialize) => self.handle_init_response(outcome),
             Some(ControlPendingRequest::OpeningSetting(setting)) => {
                 self.handle_opening_setting_response(setting, outcome)
             }
@@ -317,46 +317,46 @@ impl ControlConnection {
         }
     }
 
-    fn handle_message(&mut self, kind: &str, message: &Value) -> Vec<Step> {
+    fn handle_message(&mut self, kind: &str, message: &Value) -> Vec<ProtocolStep> {
         let Some(session) = &mut self.session else { return Vec::new() };
         let key = session.key;
         let mut steps = Vec::new();
         let id = message.get("session_id").and_then(Value::as_str).unwrap_or_default();
         if !id.is_empty() && id != session.id {
             id.clone_into(&mut session.id);
-            steps.push(Step::Identified { session: key, id: id.to_owned() });
+            steps.push(ProtocolStep::Identified { session: key, id: id.to_owned() });
         }
         if kind == "result" {
             let end_step = |is_cancelling| messages::turn_ended_step(key, message, is_cancelling);
             steps.extend(self.end_turn(end_step));
         } else {
-            steps.extend(self.step_builder.steps(key, kind, message));
+            steps.extend(self.translator.steps(key, kind, message));
         }
         steps
     }
 }
 
 impl Protocol for ControlConnection {
-    fn receive(&mut self, line: &[u8]) -> Vec<Step> {
+    fn receive(&mut self, line: &[u8]) -> Vec<ProtocolStep> {
         let Ok(message) = serde_json::from_slice::<Value>(line) else {
-            return vec![Step::protocol_error("line is not JSON")];
+            return vec![ProtocolStep::protocol_error("line is not JSON")];
         };
         let Some(kind) = message.get("type").and_then(Value::as_str) else {
-            return vec![Step::protocol_error("message has no type")];
+            return vec![ProtocolStep::protocol_error("message has no type")];
         };
         match kind {
             "control_response" => self.handle_response(&message),
             "control_request" => {
                 let key = self.session.as_ref().map(|session| session.key);
-                let state = (key, &self.turns, &mut self.step_builder);
-                self.requests.receive(&message, state, &mut self.sender)
+                let state = (key, &self.turns, &mut self.translator);
+                self.agent_requests.receive(&message, state, &mut self.writer)
             }
-            "control_cancel_request" => self.requests.withdraw(&message, &mut self.sender),
+            "control_cancel_request" => self.agent_requests.withdraw(&message, &mut self.writer),
             kind => self.handle_message(kind, &message),
         }
     }
 
-    fn perform(&mut self, command: Command) -> Vec<Step> {
+    fn perform(&mut self, command: Command) -> Vec<ProtocolStep> {
         match command {
             Command::Initialize => self.initialize(),
             Command::Open { session, start, mode, model, .. } => {
@@ -366,7 +366,7 @@ impl Protocol for ControlConnection {
             }
             Command::Prompt { session, parts } => self.prompt(session, &parts),
             Command::Answer { session, request_id, answer } => {
-                self.requests.answer((session, &request_id), answer, &mut self.sender)
+                self.agent_requests.answer((session, &request_id), answer, &mut self.writer)
             }
             Command::Cancel { session } => self.cancel(session),
             Command::SetMode { session, mode } => {
@@ -383,18 +383,18 @@ impl Protocol for ControlConnection {
         replay::record_sent_line(self, line);
     }
 
-    fn finish(&mut self) -> Vec<Step> {
+    fn finish(&mut self) -> Vec<ProtocolStep> {
         let (fault, message) = (OpenFault::Other, "the process has ended".to_owned());
         let mut steps = Vec::new();
-        if self.initialize_state == ControlInitializeState::Waiting {
+        if self.initialize_state == ControlInitializeState::Initializing {
             let (fault, message) = (fault.clone(), message.clone());
-            steps.push(Step::InitializeFailed { fault, message });
+            steps.push(ProtocolStep::InitializeFailed { fault, message });
         }
         if let Some(session) = self.session.take_if(|session| !session.is_ready) {
-            steps.push(Step::OpenFailed { session: session.key, fault, message });
+            steps.push(ProtocolStep::OpenFailed { session: session.key, fault, message });
         }
         steps.extend(self.end_lost_turn());
-        steps.retain(|step| !matches!(step, Step::Send(_)));
+        steps.retain(|step| !matches!(step, ProtocolStep::Send(_)));
         steps
     }
 }

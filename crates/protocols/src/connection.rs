@@ -5,11 +5,11 @@ use crate::app_server::AppServerConnection;
 use crate::claude_control::ControlConnection;
 use crate::lines::{LineBuffer, ReceivedLine};
 use crate::model::command::{ClientInfo, Command, ProtocolKind};
-use crate::model::step::{OpenFault, Step, TurnOutcome};
+use crate::model::step::{OpenFault, ProtocolStep, TurnOutcome};
 use crate::protocol::Protocol;
 
-/// Greatest length of a received line in bytes, unless [`Connection::with_max_line`] changes it.
-pub const DEFAULT_MAX_LINE: usize = 16 * 1024 * 1024;
+/// Greatest length of a received line in bytes, unless [`Connection::with_max_line_bytes`] changes it.
+pub const DEFAULT_MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Connection with one process of an agent, which can hold several sessions.
 #[derive(Debug)]
@@ -34,16 +34,16 @@ enum ProtocolMachine {
 impl Connection {
     /// Creates a connection with a process that has received nothing.
     #[must_use]
-    pub fn new(kind: ProtocolKind, client: ClientInfo) -> Self {
+    pub fn new(kind: ProtocolKind, client_info: ClientInfo) -> Self {
         let machine = match kind {
-            ProtocolKind::Acp => ProtocolMachine::Acp(Box::new(AcpConnection::new(client))),
+            ProtocolKind::Acp => ProtocolMachine::Acp(Box::new(AcpConnection::new(client_info))),
             ProtocolKind::ClaudeControl => ProtocolMachine::ClaudeControl(Box::default()),
             ProtocolKind::CodexAppServer => {
-                ProtocolMachine::CodexAppServer(Box::new(AppServerConnection::new(client)))
+                ProtocolMachine::CodexAppServer(Box::new(AppServerConnection::new(client_info)))
             }
         };
         Self {
-            received_lines: LineBuffer::new(DEFAULT_MAX_LINE),
+            received_lines: LineBuffer::new(DEFAULT_MAX_LINE_BYTES),
             replayed_lines: LineBuffer::new(usize::MAX),
             machine,
             has_sent_prompt: false,
@@ -52,16 +52,16 @@ impl Connection {
         }
     }
 
-    /// Changes the greatest length of a received line. A longer line is reported as [`Step::ProtocolError`] and
+    /// Changes the greatest length of a received line. A longer line is reported as [`ProtocolStep::ProtocolError`] and
     /// skipped.
     #[must_use]
-    pub fn with_max_line(mut self, bytes: usize) -> Self {
+    pub fn with_max_line_bytes(mut self, bytes: usize) -> Self {
         self.received_lines = LineBuffer::new(bytes);
         self
     }
 
     /// Handles output of the process, cut into pieces of any size.
-    pub fn handle_output(&mut self, bytes: &[u8]) -> Vec<Step> {
+    pub fn handle_output(&mut self, bytes: &[u8]) -> Vec<ProtocolStep> {
         if self.is_ended {
             return Vec::new();
         }
@@ -71,7 +71,9 @@ impl Connection {
                 ReceivedLine::Complete(line) if line.iter().all(u8::is_ascii_whitespace) => {}
                 ReceivedLine::Complete(line) => steps.extend(self.protocol().receive(&line)),
                 ReceivedLine::TooLong => {
-                    steps.push(Step::protocol_error("line exceeds the limit and is skipped"));
+                    steps.push(ProtocolStep::protocol_error(
+                        "line exceeds the limit and is skipped",
+                    ));
                 }
             }
         }
@@ -79,7 +81,7 @@ impl Connection {
     }
 
     /// Performs a command.
-    pub fn perform(&mut self, command: Command) -> Vec<Step> {
+    pub fn perform(&mut self, command: Command) -> Vec<ProtocolStep> {
         if self.is_ended { refusal_steps(command) } else { self.protocol().perform(command) }
     }
 
@@ -110,13 +112,13 @@ impl Connection {
 
     /// Handles the end of the output. A last line without a line feed is handled; then open turns end with
     /// [`crate::TurnOutcome::Lost`], and openings fail. Later output is ignored and later commands fail.
-    pub fn end_of_output(&mut self) -> Vec<Step> {
+    pub fn handle_end_of_output(&mut self) -> Vec<ProtocolStep> {
         if self.is_ended {
             return Vec::new();
         }
         let last_line = self.received_lines.finish();
         let mut steps = last_line.map_or_else(Vec::new, |line| self.protocol().receive(&line));
-        steps.retain(|step| !matches!(step, Step::Send(_)));
+        steps.retain(|step| !matches!(step, ProtocolStep::Send(_)));
         steps.extend(self.protocol().finish());
         self.is_ended = true;
         steps
@@ -148,18 +150,18 @@ fn is_cancel(line: &[u8]) -> bool {
 }
 
 /// Returns the steps of a command for a process that has ended.
-fn refusal_steps(command: Command) -> Vec<Step> {
+fn refusal_steps(command: Command) -> Vec<ProtocolStep> {
     let message = "the process has ended".to_owned();
     match command {
         Command::Open { session, .. } => {
-            vec![Step::OpenFailed { session, fault: OpenFault::Other, message }]
+            vec![ProtocolStep::OpenFailed { session, fault: OpenFault::Other, message }]
         }
         Command::Prompt { session, .. } => {
-            vec![Step::TurnEnded { session, outcome: TurnOutcome::Lost, usage: None }]
+            vec![ProtocolStep::TurnEnded { session, outcome: TurnOutcome::Lost, usage: None }]
         }
-        Command::Close { session } => vec![Step::Closed { session }],
+        Command::Close { session } => vec![ProtocolStep::Closed { session }],
         Command::Initialize => {
-            vec![Step::InitializeFailed { fault: OpenFault::Other, message }]
+            vec![ProtocolStep::InitializeFailed { fault: OpenFault::Other, message }]
         }
         Command::Answer { .. }
         | Command::Cancel { .. }

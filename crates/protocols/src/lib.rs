@@ -2,7 +2,7 @@
 //!
 //! A [`Connection`] speaks with one process of an agent. It has no clock and performs no input or output: the caller
 //! passes the output of the process to [`Connection::handle_output`], passes its own wishes to [`Connection::perform`],
-//! and performs the returned [`Step`]s, above all [`Step::Send`].
+//! and performs the returned [`ProtocolStep`]s, above all [`ProtocolStep::Send`].
 //!
 //! # Replay
 //!
@@ -11,11 +11,11 @@
 //! The second part returns the steps of the first run in their order, with these exceptions:
 //!
 //! - Lines that were already sent are not sent again. A line that the connection owes and that is not among the sent
-//!   lines (the process crashed before it was written) is returned as [`Step::Send`] and must be written.
-//! - A request that was already answered is returned as [`Step::Answered`] instead of [`Step::Request`], and a
-//!   [`Step::Withdraw`] of such a request is not repeated.
-//! - Steps that a command returned directly (such as [`Step::OpenFailed`] for a key in use) are not repeated: the
-//!   commands are not replayed.
+//!   lines (the process crashed before it was written) is returned as [`ProtocolStep::Send`] and must be written.
+//! - A request that was already answered is returned as [`ProtocolStep::Answered`] instead of
+//!   [`ProtocolStep::Request`], and a [`ProtocolStep::Withdrawn`] of such a request is not repeated.
+//! - Steps that a command returned directly (such as [`ProtocolStep::OpenFailed`] for a key in use) are not repeated:
+//!   the commands are not replayed.
 //!
 //! The order between sent and received lines is unknown. The connection therefore matches responses by their ids, and
 //! no step depends on the time of a command. Keys of sessions are assigned in the order of the open requests: 0, 1, 2.
@@ -24,14 +24,14 @@
 //! precede them. Between `replay_sent` and `handle`, the caller therefore repeats [`Command::Open`] for each session
 //! that it regards as open or opening: the connection takes the settings from it, sends those that are missing, and
 //! sends no line again. Without that command, the settings that were sent before the first prompt count as all settings
-//! of the opening, and the caller must compare the `mode` of [`Step::Opened`] with the wanted one.
+//! of the opening, and the caller must compare the `mode` of [`ProtocolStep::Opened`] with the wanted one.
 
 mod acp;
+mod agent_error;
 mod agent_requests;
 mod app_server;
 mod claude_control;
 mod connection;
-mod fault;
 mod lines;
 mod model;
 mod protocol;
@@ -39,7 +39,7 @@ mod rpc;
 mod subject;
 mod turns;
 
-pub use connection::{Connection, DEFAULT_MAX_LINE};
+pub use connection::{Connection, DEFAULT_MAX_LINE_BYTES};
 pub use model::command::{
     ClientInfo, Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, ResourceBody,
     SessionStart,
@@ -47,7 +47,7 @@ pub use model::command::{
 pub use model::ids::{RequestId, SessionKey};
 pub use model::step::{
     AgentCapability, AgentInfo, AgentRequest, AgentRequestKind, AnsweredCall, OpenFault,
-    PermissionOption, PermissionOptionKind, PlanEntry, Step, TextRole, TokenUsage, TurnOutcome,
-    UsageCost,
+    PermissionOption, PermissionOptionKind, PlanEntry, ProtocolStep, TextRole, TokenUsage,
+    TurnOutcome, UsageCost,
 };
 pub use model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};

@@ -13,13 +13,13 @@ pub(crate) enum ReceivedLine {
 #[derive(Debug)]
 pub(crate) struct LineBuffer {
     partial: Vec<u8>,
-    limit: usize,
+    max_line_bytes: usize,
     is_skipping: bool,
 }
 
 impl LineBuffer {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { partial: Vec::new(), limit, is_skipping: false }
+    pub(crate) fn new(max_line_bytes: usize) -> Self {
+        Self { partial: Vec::new(), max_line_bytes, is_skipping: false }
     }
 
     /// Returns the lines that the bytes complete. The result does not depend on how the output is cut into pieces.
@@ -28,7 +28,7 @@ impl LineBuffer {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (content, is_complete) =
                 piece.strip_suffix(b"\n").map_or((piece, false), |content| (content, true));
-            if !self.is_skipping && self.partial.len() + content.len() > self.limit {
+            if !self.is_skipping && self.partial.len() + content.len() > self.max_line_bytes {
                 lines.push(ReceivedLine::TooLong);
                 self.is_skipping = true;
                 self.partial = Vec::new();

@@ -1,16 +1,16 @@
 //! Interface between a connection and the state machine of its protocol.
 
 use crate::model::command::Command;
-use crate::model::step::Step;
+use crate::model::step::ProtocolStep;
 
 /// Behaviour that every protocol has.
 pub(crate) trait Protocol {
     /// Handles a received line.
-    fn receive(&mut self, line: &[u8]) -> Vec<Step>;
+    fn receive(&mut self, line: &[u8]) -> Vec<ProtocolStep>;
     /// Performs a command while the process runs.
-    fn perform(&mut self, command: Command) -> Vec<Step>;
+    fn perform(&mut self, command: Command) -> Vec<ProtocolStep>;
     /// Records a line that was sent before a crash.
     fn record_sent(&mut self, line: &[u8]);
     /// Ends all that is open, since the process can send nothing any more.
-    fn finish(&mut self) -> Vec<Step>;
+    fn finish(&mut self) -> Vec<ProtocolStep>;
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::fault::AgentError;
+use crate::agent_error::AgentError;
 use crate::model::ids::RequestId;
-use crate::model::step::Step;
+use crate::model::step::ProtocolStep;
 
 /// Error code of JSON-RPC for a method that the client does not offer.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
@@ -13,11 +13,11 @@ pub(crate) const INVALID_PARAMS: i64 = -32602;
 /// Error code of JSON-RPC for an invalid request.
 const INVALID_REQUEST: i64 = -32600;
 /// Text of the error that rejects a reused id. A replay recognizes it.
-const ID_IN_USE: &str = "the id of the request is already in use";
+const ID_IN_USE_MESSAGE: &str = "the id of the request is already in use";
 
 /// Message of either side.
 #[derive(Debug)]
-pub(crate) enum RpcFrame {
+pub(crate) enum RpcMessage {
     /// Request that expects a response.
     Request { id: RequestId, method: String, params: Value },
     /// Message without a response.
@@ -26,7 +26,7 @@ pub(crate) enum RpcFrame {
     Response { id: RequestId, outcome: Result<Value, AgentError> },
 }
 
-impl RpcFrame {
+impl RpcMessage {
     /// Reads a line; the error says what is wrong with it.
     pub(crate) fn parse(line: &[u8]) -> Result<Self, &'static str> {
         let value: Value = serde_json::from_slice(line).map_err(|_error| "line is not JSON")?;
@@ -53,7 +53,7 @@ impl RpcFrame {
 
     /// Returns whether a sent response rejects a request with a reused id.
     pub(crate) fn rejects_reused_id(outcome: &Result<Value, AgentError>) -> bool {
-        outcome.as_ref().is_err_and(|error| error.message == ID_IN_USE)
+        outcome.as_ref().is_err_and(|error| error.message == ID_IN_USE_MESSAGE)
     }
 }
 
@@ -61,60 +61,65 @@ impl RpcFrame {
 #[derive(Debug)]
 pub(crate) struct RpcWriter {
     /// True if messages have the member `jsonrpc`.
-    is_versioned: bool,
+    has_jsonrpc_member: bool,
     next_id: i64,
-    sent_lines: u64,
+    sent_line_count: u64,
 }
 
 impl RpcWriter {
-    pub(crate) fn new(is_versioned: bool) -> Self {
-        Self { is_versioned, next_id: 1, sent_lines: 0 }
+    pub(crate) fn new(has_jsonrpc_member: bool) -> Self {
+        Self { has_jsonrpc_member, next_id: 1, sent_line_count: 0 }
     }
 
     /// Returns the number of the latest sent line. The first line has number 1.
     pub(crate) fn last_line_number(&self) -> u64 {
-        self.sent_lines
+        self.sent_line_count
     }
 
     /// Counts a replayed line, with the id of its request.
     pub(crate) fn record_replayed_line(&mut self, id: Option<i64>) {
-        self.sent_lines += 1;
+        self.sent_line_count += 1;
         self.next_id = self.next_id.max(id.map_or(0, |id| id.saturating_add(1)));
     }
 
     /// Returns a request and its id.
-    pub(crate) fn request(&mut self, method: &str, params: &Value) -> (i64, Step) {
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> (i64, ProtocolStep) {
         let id = self.next_id;
         self.next_id += 1;
         (id, self.send(&json!({"id": id, "method": method, "params": params})))
     }
 
-    pub(crate) fn notification(&mut self, method: &str, params: &Value) -> Step {
+    pub(crate) fn notification(&mut self, method: &str, params: &Value) -> ProtocolStep {
         self.send(&json!({"method": method, "params": params}))
     }
 
-    pub(crate) fn result_response(&mut self, id: &RequestId, result: &Value) -> Step {
+    pub(crate) fn result_response(&mut self, id: &RequestId, result: &Value) -> ProtocolStep {
         self.send(&json!({"id": id.to_json(), "result": result}))
     }
 
-    pub(crate) fn error_response(&mut self, id: &RequestId, code: i64, message: &str) -> Step {
+    pub(crate) fn error_response(
+        &mut self,
+        id: &RequestId,
+        code: i64,
+        message: &str,
+    ) -> ProtocolStep {
         self.send(&json!({"id": id.to_json(), "error": {"code": code, "message": message}}))
     }
 
     /// Returns the error for a request whose id was used before.
-    pub(crate) fn reused_id_response(&mut self, id: &RequestId) -> Step {
-        self.error_response(id, INVALID_REQUEST, ID_IN_USE)
+    pub(crate) fn reused_id_response(&mut self, id: &RequestId) -> ProtocolStep {
+        self.error_response(id, INVALID_REQUEST, ID_IN_USE_MESSAGE)
     }
 
-    pub(crate) fn send(&mut self, message: &Value) -> Step {
-        self.sent_lines += 1;
+    pub(crate) fn send(&mut self, message: &Value) -> ProtocolStep {
+        self.sent_line_count += 1;
         let mut fields = Map::new();
-        if self.is_versioned {
+        if self.has_jsonrpc_member {
             fields.insert("jsonrpc".to_owned(), "2.0".into());
         }
         fields.extend(message.as_object().cloned().unwrap_or_default());
         let mut line = Value::Object(fields).to_string().into_bytes();
         line.push(b'\n');
-        Step::Send(line)
+        ProtocolStep::Send(line)
     }
 }

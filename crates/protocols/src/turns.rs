@@ -17,8 +17,8 @@ pub(crate) struct TurnCounts {
 
 impl TurnCounts {
     /// Records that the sent line with this number is a prompt.
-    pub(crate) fn record_prompt(&mut self, line: u64) {
-        self.prompt_lines.push(line);
+    pub(crate) fn record_prompt(&mut self, line_number: u64) {
+        self.prompt_lines.push(line_number);
     }
 
     /// Records that the cancellation of the latest prompt was sent.
@@ -35,8 +35,8 @@ impl TurnCounts {
 
     /// Ends the turn that was in progress when the line with this number was sent (`None`: now); returns the number of
     /// its prompt.
-    pub(crate) fn record_loss(&mut self, line: Option<u64>) -> Option<u64> {
-        let is_running = self.contains_request(line);
+    pub(crate) fn record_loss(&mut self, line_number: Option<u64>) -> Option<u64> {
+        let is_running = self.contains_request(line_number);
         let prompt_line = self.prompt_lines.get(self.ended_count).copied().filter(|_| is_running);
         self.ended_count += usize::from(prompt_line.is_some());
         prompt_line

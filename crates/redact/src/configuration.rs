@@ -7,7 +7,7 @@ use regex_syntax::ParserBuilder;
 
 /// Configured redaction beside the redaction of known secrets.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Redaction {
+pub struct RedactionConfig {
     /// Patterns whose matches are redacted.
     pub patterns: Vec<Pattern>,
     /// True if telephone numbers, payment card numbers and social security numbers are redacted.

@@ -21,10 +21,10 @@ mod tests;
 mod text;
 
 use configuration::patterns::RedactionPatterns;
-pub use configuration::{Pattern, PatternError, Redaction};
+pub use configuration::{Pattern, PatternError, RedactionConfig};
 use literals::matcher::LiteralMatcher;
 use scan::Scanner;
-pub use stream::RedactionStream;
+pub use stream::StreamRedactor;
 
 /// Redactor of secrets in text.
 pub struct Redactor {
@@ -37,8 +37,8 @@ impl Redactor {
     /// A value is also redacted in its usual encoded and escaped forms, and each line of it separately. Values and
     /// lines of fewer than eight characters are ignored.
     #[must_use]
-    pub fn new(registered: impl IntoIterator<Item = String>) -> Self {
-        let literals = LiteralMatcher::new(registered);
+    pub fn new(registered_values: impl IntoIterator<Item = String>) -> Self {
+        let literals = LiteralMatcher::new(registered_values);
         Self {
             scanner: Scanner {
                 literals,
@@ -51,8 +51,8 @@ impl Redactor {
     /// Adds the configured redaction. Patterns apply to one line at a time, as a reader sees it. Personal numbers are
     /// searched in every line, which costs speed.
     #[must_use]
-    pub fn with_configuration(mut self, configured: Redaction) -> Self {
-        let Redaction { patterns, redacts_personal_numbers: personal } = configured;
+    pub fn with_configuration(mut self, configured: RedactionConfig) -> Self {
+        let RedactionConfig { patterns, redacts_personal_numbers: personal } = configured;
         (self.scanner.patterns, self.scanner.redacts_personal_numbers) =
             (RedactionPatterns::new(patterns), personal);
         self
@@ -98,7 +98,7 @@ impl Redactor {
 
     /// Redacts a text with long lines exactly as a stream does, so that both results are equal.
     fn redact_long<'t>(&self, text: &'t str) -> (Cow<'t, str>, u64) {
-        let mut stream = RedactionStream::new(self);
+        let mut stream = StreamRedactor::new(self);
         let mut out = String::with_capacity(text.len());
         stream.push_to(text.as_bytes(), &mut out);
         out.push_str(&stream.finish());

@@ -5,7 +5,7 @@ pub(crate) mod discord_token;
 pub(crate) mod email;
 pub(crate) mod key_value;
 pub(crate) mod pem;
-pub(crate) mod personal;
+pub(crate) mod personal_numbers;
 pub(crate) mod plausibility;
 pub(crate) mod token_formats;
 
@@ -24,7 +24,7 @@ use self::plausibility::MAX_JUDGED_BYTES;
 use self::token_formats::{MatchCondition, TOKEN_FORMATS, TokenFormat};
 use super::spans::{SecretSpan, VisiblePart};
 use super::text::boundary::begins_word;
-use super::text::pattern::compile;
+use super::text::pattern::compile_constant;
 
 /// Family of rules that share their key words.
 type RuleFamily = fn(&[u8], &mut Vec<SecretSpan>);
@@ -79,7 +79,7 @@ pub(super) static COMPILED_FORMATS: LazyLock<Vec<(&'static TokenFormat, Option<R
     LazyLock::new(|| {
         TOKEN_FORMATS
             .iter()
-            .map(|token_format| (token_format, compile(token_format.pattern)))
+            .map(|token_format| (token_format, compile_constant(token_format.pattern)))
             .collect()
     });
 
@@ -152,9 +152,9 @@ pub(super) fn apply_token_formats(line: &[u8], selected_bits: u128, spans: &mut 
             let Some(full_match) = captures.get(0) else { break };
             let prefix_bytes = captures.get(1).map_or(0, |prefix| prefix.len());
             // The text after the longest token of this format consists of the same characters.
-            let end = full_match
-                .end()
-                .min((full_match.start() + prefix_bytes).saturating_add(token_format.max_bytes));
+            let end = full_match.end().min(
+                (full_match.start() + prefix_bytes).saturating_add(token_format.max_secret_bytes),
+            );
             let body = line.get(full_match.start() + prefix_bytes..end).unwrap_or_default();
             let judged_body = body.get(..MAX_JUDGED_BYTES).unwrap_or(body);
             let starts_word = begins_word(line, full_match.start())

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::configuration::patterns::RedactionPatterns;
 use super::literals::matcher::LiteralMatcher;
 use super::rules::apply_keyword_rules;
-use super::rules::discord_token::find_bot_tokens;
-use super::rules::personal::find_personal_numbers;
+use super::rules::discord_token::find_discord_tokens;
+use super::rules::personal_numbers::find_personal_numbers;
 use super::spans::{SecretSpan, VisiblePart, merge, render};
 use super::text::ansi::VisibleText;
 
@@ -33,17 +33,17 @@ impl Scanner {
     }
 
     /// Returns all spans to redact in visible text, merged.
-    pub(super) fn spans(&self, line: &[u8]) -> Vec<SecretSpan> {
-        merge(self.unmerged_spans(line))
+    pub(super) fn find_spans(&self, line: &[u8]) -> Vec<SecretSpan> {
+        merge(self.find_unmerged_spans(line))
     }
 
     /// Returns all spans to redact in visible text, in no order. They may overlap.
-    pub(super) fn unmerged_spans(&self, line: &[u8]) -> Vec<SecretSpan> {
+    pub(super) fn find_unmerged_spans(&self, line: &[u8]) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
         self.literals.push_spans(line, &mut spans);
         apply_keyword_rules(line, &mut spans);
-        find_bot_tokens(line, &mut spans);
-        self.find_configured(line, &mut spans);
+        find_discord_tokens(line, &mut spans);
+        self.find_pattern_matches(line, &mut spans);
         if self.redacts_personal_numbers {
             find_personal_numbers(line, &mut spans);
         }
@@ -51,7 +51,7 @@ impl Scanner {
     }
 
     /// Finds the matches of the configured patterns, line by line. The rest of a redacted match does not match.
-    fn find_configured(&self, text: &[u8], spans: &mut Vec<SecretSpan>) {
+    fn find_pattern_matches(&self, text: &[u8], spans: &mut Vec<SecretSpan>) {
         if self.patterns.is_empty() {
             return;
         }
@@ -99,8 +99,9 @@ impl Scanner {
 
     /// Returns all places to redact in raw text, in order.
     pub(super) fn replacements(&self, text: &str) -> Vec<Replacement> {
-        let visible = VisibleText::of(text.as_bytes());
-        let mut replacements = visible_replacements(text, &visible, &self.spans(&visible.text));
+        let visible = VisibleText::from_raw(text.as_bytes());
+        let mut replacements =
+            visible_replacements(text, &visible, &self.find_spans(&visible.text));
         replacements.extend(self.control_string_replacements(text, &visible));
         replacements.sort_by_key(|(range, _)| range.start);
         replacements
@@ -114,10 +115,10 @@ impl Scanner {
     ) -> Vec<Replacement> {
         let string_replacements = |string_range: &Range<usize>| {
             let string = text.as_bytes().get(string_range.clone()).unwrap_or_default();
-            let replacements = self.spans(string).into_iter().map(|span| {
+            let replacements = self.find_spans(string).into_iter().map(|span| {
                 let range =
                     string_range.start + span.secret.start..string_range.start + span.secret.end;
-                (char_range(text, range), replacement_text(string, &span))
+                (widen_to_char_boundaries(text, range), replacement_text(string, &span))
             });
             replacements.collect::<Vec<_>>()
         };
@@ -135,7 +136,10 @@ pub(super) fn visible_replacements(
     spans: &[SecretSpan],
 ) -> Vec<Replacement> {
     let to_replacement = |span: &SecretSpan| {
-        (char_range(text, visible.raw_range(&span.secret)), replacement_text(&visible.text, span))
+        (
+            widen_to_char_boundaries(text, visible.raw_range(&span.secret)),
+            replacement_text(&visible.text, span),
+        )
     };
     spans.iter().map(to_replacement).collect()
 }
@@ -150,7 +154,7 @@ fn has_only_stars(matched: &[u8], prefix_bytes: usize) -> bool {
     matched.get(prefix_bytes..).is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-pub(super) fn char_range(text: &str, range: Range<usize>) -> Range<usize> {
+pub(super) fn widen_to_char_boundaries(text: &str, range: Range<usize>) -> Range<usize> {
     text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
 }
 

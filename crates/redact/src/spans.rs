@@ -26,7 +26,7 @@ pub(super) struct SecretSpan {
     /// Range of the secret.
     pub(super) secret: Range<usize>,
     /// Start of the context that identifies the secret.
-    pub(super) context: usize,
+    pub(super) context_start: usize,
     /// Form of the replacement.
     pub(super) visible_part: VisiblePart,
 }
@@ -34,7 +34,7 @@ pub(super) struct SecretSpan {
 impl SecretSpan {
     /// Creates the span of a secret that is identified by its own format.
     pub(super) const fn without_context(secret: Range<usize>, visible_part: VisiblePart) -> Self {
-        Self { context: secret.start, secret, visible_part }
+        Self { context_start: secret.start, secret, visible_part }
     }
 
     fn covers(&self, range: &Range<usize>) -> bool {
@@ -69,13 +69,13 @@ pub(super) fn merge(mut spans: Vec<SecretSpan>) -> Vec<SecretSpan> {
 fn merge_group(group: &[SecretSpan]) -> Option<SecretSpan> {
     let start = group.iter().map(|span| span.secret.start).min()?;
     let end = group.iter().map(|span| span.secret.end).max()?;
-    let context = group.iter().map(|span| span.context).min()?;
+    let context_start = group.iter().map(|span| span.context_start).min()?;
     let range = start..end;
     // One rule that shows nothing is enough: the others may have judged a part of the secret only.
     let hides_all = group.iter().any(|span| span.visible_part == VisiblePart::Stars(0));
     let covering_span = group.iter().find(|span| span.covers(&range)).filter(|_| !hides_all);
     let visible_part = covering_span.map_or(VisiblePart::Stars(0), |span| span.visible_part);
-    Some(SecretSpan { secret: range, context, visible_part })
+    Some(SecretSpan { secret: range, context_start, visible_part })
 }
 
 /// Returns the replacement of `secret`. It has the same number of lines, so that the line structure stays.

@@ -1,16 +1,16 @@
 //! Redaction of a text that arrives in pieces; holds back only text that could still become a secret.
 
-pub(crate) mod chunking;
 pub(crate) mod segment;
-pub(crate) mod tail;
+pub(crate) mod text_end;
+pub(crate) mod window;
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use self::chunking::{
+use self::segment::TextEdits;
+use self::window::{
     CONTEXT_BYTES, InspectedWindow, MAX_ENLARGEMENTS, OversizedSecret, Window, WindowEnd,
 };
-use self::segment::TextEdits;
 use super::Redactor;
 use super::rules::pem::{DROPPED_BODY, PemBlock, find_block, has_body, possible_footer};
 
@@ -22,7 +22,7 @@ const MAX_PIECE_BYTES: usize = 8 * 1024;
 /// The released pieces together equal the result of [`Redactor::redact`] for the whole text, however the text
 /// is cut. A line of less than 12 KiB is held back as a whole. A longer line is released in windows, of which
 /// the last 4 KiB are held back. Longer registered values make both larger.
-pub struct RedactionStream<R = Arc<Redactor>> {
+pub struct StreamRedactor<R = Arc<Redactor>> {
     redactor: R,
     undecoded_bytes: Vec<u8>,
     pending: String,
@@ -38,14 +38,14 @@ pub struct RedactionStream<R = Arc<Redactor>> {
 /// State of an unfinished line that is too long to be held back.
 struct LongLine {
     /// Length of the text at the start of `pending` that is released already and serves as context.
-    context: usize,
+    context_bytes: usize,
     /// A secret that is longer than a window.
     oversized: Option<OversizedSecret>,
     /// Number of times that the window was enlarged.
     enlargements: u32,
 }
 
-impl<R: Deref<Target = Redactor>> RedactionStream<R> {
+impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     /// Creates the stream of a new text.
     #[must_use]
     pub const fn new(redactor: R) -> Self {
@@ -83,10 +83,10 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     pub fn release_safe_text(&mut self) -> String {
         // Whole words only: a secret continues in the next piece only within a word, or after a word that announces
         // it.
-        let safe_bytes = self.redactor.safe_prefix(&self.pending);
+        let safe_bytes = self.redactor.safe_prefix_bytes(&self.pending);
         let mut out = String::new();
         match &self.long_line {
-            Some(line) if safe_bytes > line.context && line.oversized.is_none() => {
+            Some(line) if safe_bytes > line.context_bytes && line.oversized.is_none() => {
                 // The released end stays as context, because the rules inspect text before a secret.
                 self.release(safe_bytes.saturating_sub(CONTEXT_BYTES)..safe_bytes, None, &mut out);
             }
@@ -124,7 +124,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.pending.len() + self.undecoded_bytes.len()
-            - self.long_line.as_ref().map_or(0, |long_line| long_line.context)
+            - self.long_line.as_ref().map_or(0, |long_line| long_line.context_bytes)
     }
 
     /// Returns the number of bytes of text in memory: the text that is held back, and its context.
@@ -188,7 +188,10 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
                 self.searched_bytes = newline + 1;
                 self.process_lines(newline + 1, out);
             }
-            _ => self.long_line = Some(LongLine { context: 0, oversized: None, enlargements: 0 }),
+            _ => {
+                self.long_line =
+                    Some(LongLine { context_bytes: 0, oversized: None, enlargements: 0 });
+            }
         }
         true
     }
@@ -252,7 +255,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     /// Inspects the next window of a long line, or its end.
     fn advance_long_line(&mut self, out: &mut String) -> bool {
         let Some(long_line) = self.long_line.as_ref() else { return false };
-        let (context, enlargements) = (long_line.context, long_line.enlargements);
+        let (context, enlargements) = (long_line.context_bytes, long_line.enlargements);
         let from = self.searched_bytes.max(self.line_start);
         let unsearched = self.pending.as_bytes().get(from..).unwrap_or_default();
         let newline = unsearched.iter().position(|byte| *byte == b'\n').map(|at| from + at);
@@ -278,12 +281,13 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     fn inspect(&mut self, to: usize, end: WindowEnd, out: &mut String) {
         let Some(line) = self.long_line.as_mut() else { return };
         let text = self.pending.get(..to).unwrap_or_default();
-        let window = Window { text, context: line.context, oversized: line.oversized, end };
+        let window =
+            Window { text, context_bytes: line.context_bytes, oversized: line.oversized, end };
         match self.redactor.inspect(&window) {
             // Escape sequences take most of the window; a larger one shows more of the visible text.
             InspectedWindow::NeedsMoreText => line.enlargements += 1,
-            InspectedWindow::Release { cut, context, replacement } => {
-                self.release(context..cut, replacement, out);
+            InspectedWindow::Release { cut, context_start, replacement } => {
+                self.release(context_start..cut, replacement, out);
                 if end == WindowEnd::Line {
                     self.end_line();
                 }
@@ -311,7 +315,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         replacement: Option<(String, u64)>,
         out: &mut String,
     ) {
-        let context = self.long_line.as_ref().map_or(0, |long_line| long_line.context);
+        let context = self.long_line.as_ref().map_or(0, |long_line| long_line.context_bytes);
         match replacement {
             Some((replacement, count)) => {
                 out.push_str(&replacement);
@@ -322,12 +326,12 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         let from = self.pending.floor_char_boundary(retained.start);
         self.drop_front(from);
         self.long_line =
-            Some(LongLine { context: retained.end - from, oversized: None, enlargements: 0 });
+            Some(LongLine { context_bytes: retained.end - from, oversized: None, enlargements: 0 });
     }
 
     /// Returns to line mode after the end of a long line. The part of it that was not released waits for a decision.
     fn end_line(&mut self) {
-        let context = self.long_line.take().map_or(0, |long_line| long_line.context);
+        let context = self.long_line.take().map_or(0, |long_line| long_line.context_bytes);
         self.line_start = self.searched_bytes + 1;
         self.searched_bytes = self.line_start;
         self.drop_front(context);
@@ -347,7 +351,7 @@ fn open_block(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {
         match find_block(text, from..text.len(), false) {
-            PemBlock::None => return None,
+            PemBlock::NotFound => return None,
             PemBlock::Open(header, body) => return Some((header, body)),
             PemBlock::Closed(_, body) => from = body.end,
         }

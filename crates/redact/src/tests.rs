@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::configuration::{Pattern, Redaction};
+use crate::configuration::{Pattern, RedactionConfig};
 
 mod corpus;
 mod harmless;
@@ -54,7 +54,7 @@ fn insert_secret(place: &str, secret: &str) -> String {
 
 /// Returns true if more than the last four characters of a secret are visible.
 fn shows(text: &str, secret: &str) -> bool {
-    let visible = super::text::ansi::VisibleText::of(text.as_bytes());
+    let visible = super::text::ansi::VisibleText::from_raw(text.as_bytes());
     let text = String::from_utf8_lossy(&visible.text).into_owned();
     let third = secret.len() / 3;
     let middle = secret.get(third..secret.len() - third).unwrap();
@@ -63,7 +63,7 @@ fn shows(text: &str, secret: &str) -> bool {
 
 #[test]
 fn all_constants_compile() {
-    use super::rules::{context_rules, email, key_value, pem, personal};
+    use super::rules::{context_rules, email, key_value, pem, personal_numbers};
     use super::text::pattern;
     for (token_format, compiled) in rules::COMPILED_FORMATS.iter() {
         assert!(compiled.is_some(), "{}", token_format.pattern);
@@ -84,9 +84,9 @@ fn all_constants_compile() {
         context_rules::COOKIE_HEADER_PATTERN,
         context_rules::COOKIE_PATTERN,
         email::EMAIL_PATTERN,
-        personal::CARD_PATTERN,
-        personal::SOCIAL_SECURITY_PATTERN,
-        personal::PHONE_PATTERN,
+        personal_numbers::CARD_PATTERN,
+        personal_numbers::SOCIAL_SECURITY_PATTERN,
+        personal_numbers::PHONE_PATTERN,
         pem::HEADER_PATTERN,
         pem::FOOTER_PATTERN,
     ];
@@ -211,7 +211,7 @@ fn a_private_key_is_masked_up_to_its_end() {
 fn a_registered_value_is_masked_in_all_its_forms() {
     let value = "käse \"und\" <brot> & 'mehr'/1\\2$3";
     let redactor = redactor_with_value(value);
-    for form in super::literals::encode::forms(value) {
+    for form in super::literals::encode::encoded_forms(value) {
         let form = String::from_utf8(form).unwrap();
         assert_eq!(redactor.redact(&format!("a {form} b")), "a *** b", "{form}");
     }
@@ -316,8 +316,10 @@ fn registered_values_match_across_overlaps_lines_and_colors() {
 
 #[test]
 fn personal_data_is_masked_if_configured() {
-    let redactor = default_redactor()
-        .with_configuration(Redaction { redacts_personal_numbers: true, ..Redaction::default() });
+    let redactor = default_redactor().with_configuration(RedactionConfig {
+        redacts_personal_numbers: true,
+        ..RedactionConfig::default()
+    });
     assert_eq!(
         redactor.redact("card 4111 1111 1111 1111, 4111 1111 1111 1112"),
         "card ***, 4111 1111 1111 1112"

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel, TextRange};
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::execution::request::{DedupKeys, Overrides, Trigger};
-use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State, StateChange};
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Fence, Outcome, StateChange};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::ports::history::History;
 use algonius_actors::ports::ledger::{
-    AcceptCommand, Acceptance, ClaimCommand, ClaimResult, Ledger, Settlement, WriteBatch,
+    AcceptCommand, AcceptResult, ClaimCommand, ClaimResult, Ledger, Settlement, WriteBatch,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use State::{Failed, Idle, Running, Starting};
+use ExecutionState::{Failed, Idle, Running, Starting};
 
 pub(super) mod accepting;
 pub(super) mod answering;
@@ -133,17 +133,17 @@ pub(crate) fn accept_command(input: &str) -> AcceptCommand {
         message: MessageId("message-1".to_owned()),
         keys: message_keys(key),
         digest: [7; 32],
-        content: None,
+        coalescing_key: None,
         context: ContextId("context-1".to_owned()),
         trigger: Trigger::Api,
         trace: None,
         access: Access::ReadWrite,
         input: input.to_owned(),
-        pieces: vec![StoredPart::text(input_range(input))],
+        parts: vec![StoredPart::text(input_range(input))],
         params: BTreeMap::from([("branch".to_owned(), "main".to_owned())]),
         overrides: caller_overrides("main"),
         replayable: true,
-        sealed: None,
+        sealed_input: None,
         at: at_second(0),
     }
 }
@@ -172,20 +172,20 @@ pub(crate) fn input_range(input: &str) -> TextRange {
 pub(crate) async fn accept_execution(ledger: &AnyLedger) -> ExecutionId {
     let request = accept_command("look at this");
     let id = request.id;
-    assert_eq!(ledger.accept(request).await.unwrap(), Acceptance::Created);
+    assert_eq!(ledger.accept(request).await.unwrap(), AcceptResult::Created);
     id
 }
 
-pub(super) fn state_change(from: State, to: State, at: i64) -> StateChange {
+pub(super) fn state_change(from: ExecutionState, to: ExecutionState, at: i64) -> StateChange {
     StateChange::new((from, to), AttemptId::FIRST, at_second(at), "because".to_owned())
 }
 
-pub(super) fn claim_command(id: ExecutionId, limit: Option<u32>) -> ClaimCommand {
+pub(super) fn claim_command(id: ExecutionId, max_running: Option<u32>) -> ClaimCommand {
     let (fence, state_change) = (Fence(0), state_change(Idle, Starting, 1));
     ClaimCommand {
         id,
         agent: agent(),
-        limit,
+        max_running,
         workspace: None,
         runs_in_order: false,
         fence,
@@ -207,7 +207,7 @@ pub(super) async fn retry_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) 
     let failed = EventKind::StateChanged(state_change(Starting, Failed, 3));
     let events =
         [EventKind::ProcessStarted { pid: 4711 }, failed].map(|event| (at_second(3), event));
-    assert!(ledger.record(id, fence, events.into()).await.unwrap());
+    assert!(ledger.append_events(id, fence, events.into()).await.unwrap());
     let second_claim = ClaimCommand {
         fence,
         state_change: state_change(Failed, Starting, 4),
@@ -231,7 +231,7 @@ pub(super) fn settlement(id: ExecutionId, fence: Fence, outcome: Outcome) -> Set
     }
 }
 
-pub(super) async fn load_record(ledger: &AnyLedger, id: ExecutionId) -> Record {
+pub(super) async fn load_record(ledger: &AnyLedger, id: ExecutionId) -> ExecutionRecord {
     ledger.execution(id).await.unwrap().unwrap()
 }
 

@@ -3,7 +3,7 @@
 pub(crate) mod checkpoint;
 pub(crate) mod directory;
 pub(crate) mod encryption;
-pub(crate) mod fault;
+pub(crate) mod error;
 pub(crate) mod integrity;
 pub(crate) mod read_cache;
 pub(crate) mod row_codec;

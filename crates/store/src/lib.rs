@@ -5,20 +5,20 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use algonius_actors::model::access::principal::{Token, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Token};
 use algonius_actors::model::agent::budget::Charge;
-use algonius_actors::model::execution::event::{Chunk, Event, TextRange};
+use algonius_actors::model::execution::event::{Event, TextChunk, TextRange};
 use algonius_actors::model::execution::record::{
-    ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record,
+    ExecutionFilter, ExecutionPage, ExecutionPageQuery, ExecutionRecord,
 };
 use algonius_actors::model::execution::{AttemptId, Fence};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
-use algonius_actors::model::push::{DeliveryState, PushTarget};
+use algonius_actors::model::push::{DeliveryProgress, PushTarget};
 use algonius_actors::ports::ledger::{
-    AcceptCommand, Acceptance, ClaimCommand, ClaimResult, Ledger, LedgerError, ResumeCommand,
+    AcceptCommand, AcceptResult, AnswerCommand, ClaimCommand, ClaimResult, Ledger, LedgerError,
     Settlement, WriteBatch,
 };
-use algonius_actors::ports::outbox::{DueTargets, Outbox, RegistrationResult};
+use algonius_actors::ports::push_target_store::{DueTargets, PushTargetStore, RegistrationResult};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use uuid::Uuid;
@@ -27,19 +27,19 @@ use access::principals::{self, ReplaceSeededTokens};
 use engine::checkpoint::Checkpointer;
 use engine::directory::{self, DataDirectory, DirectoryLock};
 use engine::encryption::{KeyPurpose, StoreCipher};
-use engine::fault::ledger_error;
+use engine::error::ledger_error;
 use engine::integrity;
 use engine::read_cache::{CachePart, ReadCache};
 use engine::sql::ReaderPool;
 use engine::writer::{LedgerWriter, WriterDependencies};
-use ledger::output_chunks::{self, AppendChunk, DeleteOutput};
-use ledger::record::RecordEvents;
-use ledger::{budget_usage, events, idempotency_keys, inputs};
+use ledger::record_events::RecordEvents;
+use ledger::text_chunks::{self, AppendChunk, DeleteOutput};
+use ledger::{budget_usage, events, request_keys, sealed_inputs};
 use push::{DeleteTarget, RecordDelivery, RegisterTarget};
 use queries::{page, records};
 
 pub use access::tokens::StoredToken;
-pub use engine::fault::StoreError;
+pub use engine::error::StoreError;
 
 mod access;
 #[cfg(test)]
@@ -63,21 +63,21 @@ mod tests;
 pub enum Durability {
     /// Any crash of this program; a power failure may lose the latest commits.
     #[default]
-    Process,
+    ProcessCrash,
     /// A power failure too. Every commit waits for the disk.
-    Power,
+    PowerFailure,
 }
 
 /// Identity of a data directory. It is created at the first opening and stays the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Instance {
+pub struct InstanceIdentity {
     /// Random id.
     pub id: Uuid,
     /// Secret key of the digests by which equal requests are found.
     pub key: [u8; 32],
 }
 
-impl fmt::Debug for Instance {
+impl fmt::Debug for InstanceIdentity {
     /// Shows only the id.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Instance({})", self.id)
@@ -91,7 +91,7 @@ impl fmt::Debug for Instance {
 #[derive(Debug)]
 pub struct Store {
     database: PathBuf,
-    instance: Instance,
+    instance: InstanceIdentity,
     push_cipher: StoreCipher,
     session_cipher: StoreCipher,
     answer_cipher: StoreCipher,
@@ -146,7 +146,7 @@ impl Store {
 
     /// Returns the identity of this data directory.
     #[must_use]
-    pub fn instance(&self) -> Instance {
+    pub fn instance(&self) -> InstanceIdentity {
         self.instance
     }
 
@@ -159,11 +159,11 @@ impl Store {
 
 #[async_trait]
 impl Ledger for Store {
-    async fn accept(&self, command: AcceptCommand) -> Result<Acceptance, LedgerError> {
+    async fn accept(&self, command: AcceptCommand) -> Result<AcceptResult, LedgerError> {
         let message_key = (command.owner, command.agent.clone(), command.keys.message);
         let digest = command.digest;
         let acceptance = self.writer.submit(command).await?;
-        if let Acceptance::Duplicate(id) = acceptance {
+        if let AcceptResult::Duplicate(id) = acceptance {
             self.read_cache.record_duplicate(message_key, (id, digest)).await;
         }
         Ok(acceptance)
@@ -175,10 +175,10 @@ impl Ledger for Store {
         agent: &AgentId,
         key: [u8; 32],
     ) -> Option<(ExecutionId, [u8; 32])> {
-        self.read_cache.duplicate(&(owner, agent.clone(), key)).await
+        self.read_cache.find_duplicate(&(owner, agent.clone(), key)).await
     }
 
-    async fn resume(&self, command: ResumeCommand) -> Result<bool, LedgerError> {
+    async fn record_answer(&self, command: AnswerCommand) -> Result<bool, LedgerError> {
         self.writer.submit(command).await
     }
 
@@ -188,7 +188,7 @@ impl Ledger for Store {
         agent: &AgentId,
         key: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
-        idempotency_keys::find(&self.readers, owner, agent, key).await.map_err(ledger_error)
+        request_keys::find(&self.readers, owner, agent, key).await.map_err(ledger_error)
     }
 
     async fn claim(&self, command: ClaimCommand) -> Result<ClaimResult, LedgerError> {
@@ -204,7 +204,7 @@ impl Ledger for Store {
         self.writer.submit(RecordEvents { id, fence, batch }).await
     }
 
-    async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
+    async fn append_chunk(&self, id: ExecutionId, chunk: TextChunk) -> Result<(), LedgerError> {
         self.writer.submit(AppendChunk { id, chunk }).await
     }
 
@@ -231,16 +231,19 @@ impl Ledger for Store {
         self.writer.submit(settlement).await
     }
 
-    async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
+    async fn execution(&self, id: ExecutionId) -> Result<Option<ExecutionRecord>, LedgerError> {
         let reading = || records::load(&self.readers, id);
         self.read_cache.read_through((id, CachePart::Record), reading).await.map_err(ledger_error)
     }
 
     async fn sealed_input(&self, id: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError> {
-        inputs::read(&self.readers, id).await.map_err(ledger_error)
+        sealed_inputs::read(&self.readers, id).await.map_err(ledger_error)
     }
 
-    async fn executions(&self, filter: ExecutionFilter) -> Result<Vec<Record>, LedgerError> {
+    async fn executions(
+        &self,
+        filter: ExecutionFilter,
+    ) -> Result<Vec<ExecutionRecord>, LedgerError> {
         records::list(&self.readers, filter).await.map_err(ledger_error)
     }
 
@@ -258,28 +261,28 @@ impl Ledger for Store {
     }
 
     async fn text(&self, id: ExecutionId, range: TextRange) -> Result<String, LedgerError> {
-        let reading = || output_chunks::read_range(&self.readers, id, range);
+        let reading = || text_chunks::read_range(&self.readers, id, range);
         self.read_cache
             .read_through((id, CachePart::Text(range)), reading)
             .await
             .map_err(ledger_error)
     }
 
-    async fn replace_seeded_tokens(
+    async fn replace_configured_tokens(
         &self,
-        tokens: Vec<TokenSeed>,
+        tokens: Vec<ConfiguredToken>,
         at: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
         self.writer.submit(ReplaceSeededTokens { tokens, at }).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
-        principals::tokens(&self.readers).await.map_err(ledger_error)
+        principals::load_tokens(&self.readers).await.map_err(ledger_error)
     }
 }
 
 #[async_trait]
-impl Outbox for Store {
+impl PushTargetStore for Store {
     async fn register(
         &self,
         target: PushTarget,
@@ -318,7 +321,7 @@ impl Outbox for Store {
     async fn record_state(
         &self,
         registration: Uuid,
-        state: DeliveryState,
+        state: DeliveryProgress,
     ) -> Result<bool, LedgerError> {
         self.writer.submit(RecordDelivery { registration, state }).await
     }

@@ -2,11 +2,11 @@
 
 use algonius_actors::model::id::AgentId;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::ports::notes::{NewNote, Note, Notes};
+use algonius_actors::ports::note_store::{NewNote, Note, NoteStore};
 use async_trait::async_trait;
 
 use super::Store;
-use super::engine::fault::ledger_error;
+use super::engine::error::ledger_error;
 use super::engine::read_cache::Invalidation;
 use super::engine::row_codec::{Columns, micros};
 use super::engine::sql::{self, DatabaseConnection, ReaderPool};
@@ -38,7 +38,7 @@ struct AddNote {
 }
 
 #[async_trait]
-impl Notes for Store {
+impl NoteStore for Store {
     async fn add_note(&self, note: NewNote, limit: u32) -> Result<(), LedgerError> {
         self.writer.submit(AddNote { note, limit }).await
     }
@@ -55,7 +55,7 @@ impl Notes for Store {
 
 #[async_trait]
 impl WriteCommand for AddNote {
-    type Answer = ();
+    type WriteOutput = ();
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing

@@ -3,18 +3,18 @@
 use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
 use algonius_actors::model::push::{
-    DeliveryStage, DeliveryState, PendingTarget, PushCredentials, PushTarget, Secret,
+    DeliveryProgress, DeliveryStage, PendingTarget, PushCredentials, PushTarget, Secret,
 };
-use algonius_actors::ports::outbox::{DueTargets, RegistrationResult};
+use algonius_actors::ports::push_target_store::{DueTargets, RegistrationResult};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::engine::encryption::StoreCipher;
-use super::engine::fault::decode_error;
+use super::engine::error::decode_error;
 use super::engine::read_cache::Invalidation;
-use super::engine::row_codec::{Columns, integer, json, micros};
+use super::engine::row_codec::{Columns, micros, saturating_i64, to_json};
 use super::engine::sql::{self, DatabaseConnection, ReaderPool};
 use super::engine::writer::WriteCommand;
 
@@ -67,7 +67,7 @@ pub(super) fn seal(cipher: &StoreCipher, target: &PushTarget) -> sql::Result<Vec
         token: target.token.clone(),
         authentication: target.authentication.clone(),
     };
-    cipher.seal(target.registration.as_bytes(), json(&contents)?.as_bytes())
+    cipher.seal(target.registration.as_bytes(), to_json(&contents)?.as_bytes())
 }
 
 /// Registration whose secrets are already sealed.
@@ -84,7 +84,7 @@ pub(super) struct RegisterTarget {
 
 #[async_trait]
 impl WriteCommand for RegisterTarget {
-    type Answer = RegistrationResult;
+    type WriteOutput = RegistrationResult;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
@@ -110,7 +110,7 @@ impl WriteCommand for RegisterTarget {
             .bind(target.version.as_str())
             .bind(self.sealed.as_slice())
             .bind(micros(target.created_at))
-            .bind(integer(self.last_received))
+            .bind(saturating_i64(self.last_received))
             .execute(connection)
             .await?;
         Ok(RegistrationResult::Registered)
@@ -127,7 +127,7 @@ pub(super) struct DeleteTarget {
 
 #[async_trait]
 impl WriteCommand for DeleteTarget {
-    type Answer = bool;
+    type WriteOutput = bool;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
@@ -149,12 +149,12 @@ pub(super) struct RecordDelivery {
     /// Id of the registration.
     pub(super) registration: Uuid,
     /// State of the delivery.
-    pub(super) state: DeliveryState,
+    pub(super) state: DeliveryProgress,
 }
 
 #[async_trait]
 impl WriteCommand for RecordDelivery {
-    type Answer = bool;
+    type WriteOutput = bool;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
@@ -164,7 +164,7 @@ impl WriteCommand for RecordDelivery {
         let state = &self.state;
         let changed_rows = sql::statement(UPDATE_STATE)
             .bind(self.registration)
-            .bind(integer(state.delivered))
+            .bind(saturating_i64(state.last_delivered_event))
             .bind(i64::from(state.failures))
             .bind(state.failing_since.map(micros))
             .bind(micros(state.due))
@@ -183,7 +183,7 @@ pub(super) async fn load(
     target_id: &str,
 ) -> sql::Result<Option<PushTarget>> {
     let row = sql::statement(SELECT_TARGET).bind(id.0).bind(target_id).fetch_optional(pool).await?;
-    row.map(|row| read(cipher, Columns(&row))).transpose()
+    row.map(|row| read_target(cipher, Columns(&row))).transpose()
 }
 
 /// Reads the targets of an execution, the oldest first.
@@ -193,7 +193,7 @@ pub(super) async fn list(
     id: ExecutionId,
 ) -> sql::Result<Vec<PushTarget>> {
     let rows = sql::statement(SELECT_TARGETS).bind(id.0).fetch_all(pool).await?;
-    rows.iter().map(|row| read(cipher, Columns(row))).collect()
+    rows.iter().map(|row| read_target(cipher, Columns(row))).collect()
 }
 
 /// Reads the registrations that are due for delivery.
@@ -215,18 +215,18 @@ pub(super) async fn list_due(
         .fetch_all(pool)
         .await?;
     let pending =
-        rows.iter().map(|row| pending_target(Columns(row))).collect::<sql::Result<_>>()?;
+        rows.iter().map(|row| read_pending_target(Columns(row))).collect::<sql::Result<_>>()?;
     Ok(DueTargets { pending, any_open: true })
 }
 
-fn pending_target(columns: Columns<'_>) -> sql::Result<PendingTarget> {
+fn read_pending_target(columns: Columns<'_>) -> sql::Result<PendingTarget> {
     Ok(PendingTarget {
         execution: ExecutionId(columns.uuid("execution")?),
         id: columns.get("id")?,
         registration: columns.uuid("registration")?,
         owner: PrincipalId(columns.uuid("owner")?),
-        state: DeliveryState {
-            delivered: columns.number("delivered")?,
+        state: DeliveryProgress {
+            last_delivered_event: columns.number("delivered")?,
             failures: columns.number("failures")?,
             failing_since: columns.maybe_time("failing_since")?,
             due: columns.time("due_at")?,
@@ -236,7 +236,7 @@ fn pending_target(columns: Columns<'_>) -> sql::Result<PendingTarget> {
     })
 }
 
-fn read(cipher: &StoreCipher, columns: Columns<'_>) -> sql::Result<PushTarget> {
+fn read_target(cipher: &StoreCipher, columns: Columns<'_>) -> sql::Result<PushTarget> {
     let registration = columns.uuid("registration")?;
     let unsealed = cipher.unseal(registration.as_bytes(), columns.get("sealed")?)?;
     let SealedTarget { url, token, authentication } =

@@ -1,7 +1,7 @@
 //! Schedule store on the same database.
 
+mod commands;
 mod occurrences;
-mod table;
 
 use algonius_actors::model::id::ScheduleId;
 use algonius_actors::model::schedule::Schedule;
@@ -11,17 +11,17 @@ use algonius_actors::ports::schedule_store::{ScheduleAdvance, ScheduleStore, Set
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use self::table::{
+use self::commands::{
     AdvanceSchedules, PutSchedules, RecordOccurrenceEnd, RemoveOccurrences, RemoveSchedules,
     SettleOccurrences,
 };
 use super::Store;
-use super::engine::fault::ledger_error;
+use super::engine::error::ledger_error;
 
 #[async_trait]
 impl ScheduleStore for Store {
     async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
-        table::read(&self.readers).await.map_err(ledger_error)
+        commands::read(&self.readers).await.map_err(ledger_error)
     }
 
     async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {

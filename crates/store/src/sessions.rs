@@ -3,14 +3,14 @@
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::ports::sessions::Sessions;
+use algonius_actors::ports::session_store::SessionStore;
 use async_trait::async_trait;
 
 use super::Store;
 use super::engine::encryption::StoreCipher;
-use super::engine::fault::{decode_error, ledger_error};
+use super::engine::error::{decode_error, ledger_error};
 use super::engine::read_cache::Invalidation;
-use super::engine::row_codec::{Columns, json, micros};
+use super::engine::row_codec::{Columns, micros, to_json};
 use super::engine::sql::{self, DatabaseConnection, ReaderPool};
 use super::engine::writer::WriteCommand;
 
@@ -25,7 +25,7 @@ const DELETE_SESSION: &str =
     "DELETE FROM sessions WHERE owner = $1 AND agent = $2 AND context = $3";
 
 /// Session to store, with its id already sealed.
-struct StoreSession {
+struct SaveSession {
     conversation: Conversation,
     session: Session,
     sealed: Vec<u8>,
@@ -35,7 +35,7 @@ struct StoreSession {
 struct ForgetSession(Conversation);
 
 #[async_trait]
-impl Sessions for Store {
+impl SessionStore for Store {
     async fn session(&self, conversation: &Conversation) -> Result<Option<Session>, LedgerError> {
         load(&self.readers, &self.session_cipher, conversation).await.map_err(ledger_error)
     }
@@ -45,7 +45,7 @@ impl Sessions for Store {
             .session_cipher
             .seal(&associated_data(&conversation), session.id.expose().as_bytes());
         let sealed = sealed.map_err(ledger_error)?;
-        self.writer.submit(StoreSession { conversation, session, sealed }).await
+        self.writer.submit(SaveSession { conversation, session, sealed }).await
     }
 
     async fn forget(&self, conversation: Conversation) -> Result<(), LedgerError> {
@@ -54,8 +54,8 @@ impl Sessions for Store {
 }
 
 #[async_trait]
-impl WriteCommand for StoreSession {
-    type Answer = ();
+impl WriteCommand for SaveSession {
+    type WriteOutput = ();
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
@@ -70,7 +70,7 @@ impl WriteCommand for StoreSession {
             .bind(session.execution.0)
             .bind(sealed.as_slice())
             .bind(micros(session.last_used_at))
-            .bind(json(&session.reported_counters)?)
+            .bind(to_json(&session.reported_counters)?)
             .execute(connection)
             .await?;
         Ok(())
@@ -79,7 +79,7 @@ impl WriteCommand for StoreSession {
 
 #[async_trait]
 impl WriteCommand for ForgetSession {
-    type Answer = ();
+    type WriteOutput = ();
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::engine::row_codec::Columns;
 use super::engine::sql::{self, AccessMode, BUSY_TIMEOUT, DatabaseConnection, ReaderPool};
 use super::schema::TablesState;
-use super::{Durability, Instance, StoreError, schema};
+use super::{Durability, InstanceIdentity, StoreError, schema};
 use crate::seal::random_secret;
 
 /// Size to which the write-ahead log is truncated, in bytes.
@@ -19,8 +19,8 @@ pub(super) fn open_writer(
     durability: Durability,
 ) -> Result<DatabaseConnection, StoreError> {
     let synchronous = match durability {
-        Durability::Process => "NORMAL",
-        Durability::Power => "FULL",
+        Durability::ProcessCrash => "NORMAL",
+        Durability::PowerFailure => "FULL",
     };
     let mut connection = DatabaseConnection::open(database, AccessMode::Create, BUSY_TIMEOUT)?;
     // Before the journal mode, which is stored in the file: a database that is refused stays as it is.
@@ -50,7 +50,7 @@ pub(super) fn open_readers(database: &Path) -> sql::Result<ReaderPool> {
 /// Reads the identity of the database; creates it at the first opening.
 pub(super) async fn load_or_create_instance(
     connection: &mut DatabaseConnection,
-) -> sql::Result<Instance> {
+) -> sql::Result<InstanceIdentity> {
     sql::statement(
         "INSERT INTO instance (number, id, key) VALUES (1, $1, $2) ON CONFLICT DO NOTHING",
     )
@@ -60,5 +60,5 @@ pub(super) async fn load_or_create_instance(
     .await?;
     let row = sql::statement("SELECT id, key FROM instance").fetch_one(connection).await?;
     let columns = Columns(&row);
-    Ok(Instance { id: columns.uuid("id")?, key: columns.bytes("key")? })
+    Ok(InstanceIdentity { id: columns.uuid("id")?, key: columns.bytes("key")? })
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
 use algonius_actors::model::execution::AttemptId;
-use algonius_actors::model::execution::event::{Chunk, TextChannel, TextRange};
+use algonius_actors::model::execution::event::{TextChannel, TextChunk, TextRange};
 use algonius_actors::model::execution::record::ExecutionFilter;
-use algonius_actors::ports::ledger::{Acceptance, Ledger, LedgerError};
+use algonius_actors::ports::ledger::{AcceptResult, Ledger, LedgerError};
 use async_trait::async_trait;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
@@ -70,7 +70,7 @@ async fn open_schedule_store() -> (AnyScheduleStore, TempDir) {
 }
 
 async fn open(folder: &Path) -> Store {
-    Store::open(&folder.join("data"), Durability::Process).await.unwrap()
+    Store::open(&folder.join("data"), Durability::ProcessCrash).await.unwrap()
 }
 
 fn permission_bits(path: &Path) -> u32 {
@@ -82,7 +82,7 @@ struct RawStatement(String);
 
 #[async_trait]
 impl WriteCommand for RawStatement {
-    type Answer = i64;
+    type WriteOutput = i64;
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<i64> {
         sql::statement(self.0.clone()).fetch_scalar(connection).await
@@ -112,7 +112,7 @@ async fn an_answer_is_present_after_reopening() {
     let first = Arc::new(open(folder.path()).await);
     let (id, fence) = waiting_execution(&(first.clone() as AnyLedger)).await;
     let command = resume_command(id, fence, "the left one");
-    assert!(first.resume(command.clone()).await.unwrap());
+    assert!(first.record_answer(command.clone()).await.unwrap());
     let before = (first.execution(id).await.unwrap(), first.events(id, 0).await.unwrap());
     first.close().await;
 
@@ -122,9 +122,9 @@ async fn an_answer_is_present_after_reopening() {
     let found =
         reopened.find_by_key(command.owner, &command.agent, command.keys.message).await.unwrap();
     assert_eq!(found, Some((id, command.digest)));
-    let range = command.pieces[0].text;
+    let range = command.parts[0].text;
     assert_eq!(reopened.text(id, range).await.unwrap(), "the left one");
-    assert!(!reopened.resume(resume_command(id, fence, "again")).await.unwrap());
+    assert!(!reopened.record_answer(resume_command(id, fence, "again")).await.unwrap());
 }
 
 #[tokio::test]
@@ -159,12 +159,12 @@ async fn sqlite_has_the_documented_settings() {
     assert_eq!(pragma(&store, "auto_vacuum").await, 2);
     assert_eq!(pragma(&store, "foreign_keys").await, 1);
     store.close().await;
-    let left: Vec<_> = fs::read_dir(folder.path().join("data"))
+    let remaining_files: Vec<_> = fs::read_dir(folder.path().join("data"))
         .unwrap()
         .map(|file| file.unwrap().file_name())
         .collect();
-    assert_eq!(left.len(), 2, "the write-ahead log is folded in: {left:?}");
-    let power = Store::open(&folder.path().join("data"), Durability::Power).await.unwrap();
+    assert_eq!(remaining_files.len(), 2, "the write-ahead log is folded in: {remaining_files:?}");
+    let power = Store::open(&folder.path().join("data"), Durability::PowerFailure).await.unwrap();
     assert_eq!(pragma(&power, "synchronous").await, 2);
 }
 
@@ -186,7 +186,7 @@ async fn a_full_disk_is_reported_and_recovered_from() {
     assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [small]);
 
     pragma(&store, "max_page_count = 100000").await;
-    assert_eq!(ledger.accept(big).await.unwrap(), Acceptance::Created);
+    assert_eq!(ledger.accept(big).await.unwrap(), AcceptResult::Created);
 }
 
 /// Change that the database refuses only at the commit: a chunk without an execution.
@@ -194,7 +194,7 @@ struct OrphanChunk;
 
 #[async_trait]
 impl WriteCommand for OrphanChunk {
-    type Answer = ();
+    type WriteOutput = ();
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         sql::statement("PRAGMA defer_foreign_keys = ON").execute(&mut *connection).await?;
@@ -214,7 +214,7 @@ struct BlockedWrite {
 
 #[async_trait]
 impl WriteCommand for BlockedWrite {
-    type Answer = ();
+    type WriteOutput = ();
 
     async fn apply(&self, _: &mut DatabaseConnection) -> sql::Result<()> {
         self.started.add_permits(1);
@@ -247,7 +247,7 @@ async fn a_failed_commit_loses_its_batch_only() {
         assert!(matches!(refused, Err(LedgerError::Unavailable { .. })), "{refused:?}");
     }
     assert_eq!(store.executions(ExecutionFilter::default()).await.unwrap(), []);
-    assert_eq!(store.accept(one).await.unwrap(), Acceptance::Created);
+    assert_eq!(store.accept(one).await.unwrap(), AcceptResult::Created);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -283,7 +283,7 @@ async fn closing_commits_queued_writes() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
     let (answer, ()) = tokio::join!(store.accept(accept_command("look at this")), store.close());
-    assert_eq!(answer.unwrap(), Acceptance::Created);
+    assert_eq!(answer.unwrap(), AcceptResult::Created);
 }
 
 #[tokio::test]
@@ -294,14 +294,14 @@ async fn a_closed_store_reports_that_it_is_closed() {
     let id = accept_execution(&ledger).await;
     store.close().await;
     store.close().await;
-    let chunk = Chunk {
+    let chunk = TextChunk {
         attempt_id: AttemptId::FIRST,
         channel: TextChannel::Stdout,
         number: 0,
         offset: 0,
         text: "late".to_owned(),
     };
-    let written = ledger.append(id, chunk).await.unwrap_err();
+    let written = ledger.append_chunk(id, chunk).await.unwrap_err();
     assert!(matches!(written, LedgerError::Unavailable { .. }));
     let read = ledger.execution(id).await.unwrap_err();
     assert!(matches!(read, LedgerError::Unavailable { .. }));
@@ -309,14 +309,14 @@ async fn a_closed_store_reports_that_it_is_closed() {
 
 #[tokio::test]
 async fn a_long_log_is_checkpointed_while_the_store_is_open() {
-    const LONG: usize = 5_000_000;
+    const LONG_TEXT_BYTES: usize = 5_000_000;
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
     let length = || std::fs::metadata(&store.database).unwrap().len();
-    assert!(length() < LONG as u64);
-    store.accept(accept_command(&"x".repeat(LONG))).await.unwrap();
+    assert!(length() < LONG_TEXT_BYTES as u64);
+    store.accept(accept_command(&"x".repeat(LONG_TEXT_BYTES))).await.unwrap();
     let checkpointed = async {
-        while length() < LONG as u64 {
+        while length() < LONG_TEXT_BYTES as u64 {
             tokio::task::yield_now().await;
         }
     };
@@ -348,10 +348,10 @@ async fn a_token_that_is_not_seeded_is_kept() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
     let scope = Scope { rights: vec![Right::Read], agents: None };
-    let seed = TokenSeed { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
-    store.replace_seeded_tokens(vec![seed], at_second(0)).await.unwrap();
+    let seed = ConfiguredToken { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
+    store.replace_configured_tokens(vec![seed], at_second(0)).await.unwrap();
     let adopt = "UPDATE tokens SET seeded = 0 RETURNING seeded";
     store.writer.submit(RawStatement(adopt.to_owned())).await.unwrap();
-    store.replace_seeded_tokens(Vec::new(), at_second(1)).await.unwrap();
+    store.replace_configured_tokens(Vec::new(), at_second(1)).await.unwrap();
     assert_eq!(store.tokens().await.unwrap().len(), 1);
 }

@@ -10,7 +10,7 @@ use algonius_actors::model::host::resources::Controllers;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::geteuid;
 
-use super::confinement::group::CgroupRoot;
+use super::confinement::cgroup::CgroupRoot;
 use super::confinement::{bubblewrap, landlock, sockets};
 use super::startup::can_label;
 
@@ -18,12 +18,12 @@ use super::startup::can_label;
 #[must_use]
 pub fn detect(path: Option<&OsStr>) -> HostCapabilities {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let (cgroup, controllers) = cgroup_support();
+    let (cgroup, controllers) = detect_cgroup_support();
     HostCapabilities {
         kernel: release.trim().to_owned(),
         labels: can_label(),
-        landlock: landlock::version(),
-        bubblewrap: bubblewrap(path).map_or(CapabilityState::Absent, |program| {
+        landlock: landlock::abi_version(),
+        bubblewrap: find_bubblewrap(path).map_or(CapabilityState::Absent, |program| {
             capability_state(is_writable_by_root_only(&program) && bubblewrap::is_usable(&program))
         }),
         cgroup,
@@ -37,7 +37,7 @@ pub fn detect(path: Option<&OsStr>) -> HostCapabilities {
 
 /// Returns the path of bubblewrap on this search path, without links.
 #[must_use]
-pub fn bubblewrap(path: Option<&OsStr>) -> Option<PathBuf> {
+pub fn find_bubblewrap(path: Option<&OsStr>) -> Option<PathBuf> {
     let mut files =
         std::env::split_paths(path.unwrap_or_default()).map(|folder| folder.join("bwrap"));
     files.find(|file| file.is_absolute() && file.is_file())?.canonicalize().ok()
@@ -56,8 +56,8 @@ fn is_writable_by_root_only(file: &Path) -> bool {
 }
 
 /// Returns whether groups can be created below the service's own group, and which limits they would enforce.
-fn cgroup_support() -> (CapabilityState, Controllers) {
-    let Some(cgroup_root) = CgroupRoot::of_this_process() else {
+fn detect_cgroup_support() -> (CapabilityState, Controllers) {
+    let Some(cgroup_root) = CgroupRoot::for_this_process() else {
         return (CapabilityState::Absent, Controllers::default());
     };
     match cgroup_root.is_writable() {
@@ -69,11 +69,11 @@ fn cgroup_support() -> (CapabilityState, Controllers) {
 /// Returns true if this process has every capability that is needed to start a program as another user, to give the
 /// program its folder, to end it, and to read and remove its files.
 fn may_change_users() -> bool {
-    const NEEDED: [u32; 6] = [0, 1, 3, 5, 6, 7]; // CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID
+    const REQUIRED_CAPABILITIES: [u32; 6] = [0, 1, 3, 5, 6, 7]; // CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
-    effective.is_some_and(|set| NEEDED.iter().all(|number| set & (1 << number) != 0))
+    effective.is_some_and(|set| REQUIRED_CAPABILITIES.iter().all(|number| set & (1 << number) != 0))
 }
 
 fn capability_state(is_usable: bool) -> CapabilityState {

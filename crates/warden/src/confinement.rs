@@ -1,7 +1,7 @@
 //! Confinement of programs: Landlock domains, networks, namespaces of bubblewrap, control groups and capabilities.
 
 pub mod bubblewrap;
-pub mod group;
+pub mod cgroup;
 pub mod landlock;
 pub mod network_access;
 pub(crate) mod root_capabilities;

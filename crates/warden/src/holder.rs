@@ -3,12 +3,12 @@
 //! The process holder never waits for a supervisor. While one is attached, it moves no output; after the supervisor is
 //! lost, it stores the output for the agreed time, and then ends everything.
 
-mod child;
 mod clone_exec;
+mod held_program;
 mod launch;
 mod programs;
 mod reattach_socket;
-mod supervisor;
+mod supervisor_link;
 mod syscall_filter;
 
 use std::io;
@@ -22,7 +22,7 @@ use nix::unistd::getpid;
 use self::launch::LaunchResources;
 use self::programs::{HeldPrograms, KillResult};
 use self::reattach_socket::ReattachSocket;
-use self::supervisor::{SendResult, Supervisor};
+use self::supervisor_link::{SendResult, SupervisorLink};
 use super::process::signal::{ReapedChild, reap};
 use super::protocol::frame::{FRAME_VERSION, HolderEvent, HolderOrder, SecretValue};
 use super::protocol::packet::Packet;
@@ -41,7 +41,7 @@ const FIRST_STREAM_TOKEN: u64 = 8;
 struct ProcessHolder {
     epoll: Epoll,
     signals: SignalFd,
-    supervisor: Supervisor,
+    supervisor: SupervisorLink,
     /// Listening socket for the next supervisor.
     reattach_socket: Option<ReattachSocket>,
     programs: HeldPrograms,
@@ -56,14 +56,14 @@ struct ProcessHolder {
 ///
 /// # Errors
 /// Fails if the system does not provide the minimum that a process holder needs.
-pub(super) fn run(supervisor_socket: OwnedFd, signals: SignalFd) -> io::Result<()> {
+pub(super) fn run_holder(supervisor_socket: OwnedFd, signals: SignalFd) -> io::Result<()> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     epoll.add(&supervisor_socket, EpollEvent::new(EpollFlags::EPOLLIN, SUPERVISOR_TOKEN))?;
     epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS_TOKEN))?;
     let holder = ProcessHolder {
         epoll,
         signals,
-        supervisor: Supervisor::new(supervisor_socket),
+        supervisor: SupervisorLink::new(supervisor_socket),
         reattach_socket: None,
         programs: HeldPrograms::open(),
         secret: None,
@@ -86,7 +86,7 @@ impl ProcessHolder {
                 self.dispatch(event.data());
             }
             // After the events: a `List` order in this batch ends the reattach grace before it is checked.
-            self.check_programs();
+            self.run_timed_actions();
         }
         Ok(())
     }
@@ -94,9 +94,9 @@ impl ProcessHolder {
     /// Returns true if no process is alive, and no further order can come.
     fn is_done(&self) -> bool {
         let is_cleanup_done = self.programs.iter().all(|program| program.is_cleanup_done);
-        let Supervisor { lost_at, is_adopted, .. } = &self.supervisor;
+        let SupervisorLink { lost_at, is_successor, .. } = &self.supervisor;
         (self.is_ending && is_cleanup_done)
-            || (self.programs.is_empty() && (lost_at.is_some() || *is_adopted))
+            || (self.programs.is_empty() && (lost_at.is_some() || *is_successor))
     }
 
     /// Returns the time until the next timed action.
@@ -111,7 +111,7 @@ impl ProcessHolder {
 
     fn dispatch(&mut self, token: u64) {
         match token {
-            SUPERVISOR_TOKEN => self.receive(),
+            SUPERVISOR_TOKEN => self.handle_pending_orders(),
             REATTACH_TOKEN => self.accept_peers(),
             PEERS_TOKEN => self.authenticate_connections(),
             SIGNALS_TOKEN => self.handle_signals(),
@@ -121,7 +121,7 @@ impl ProcessHolder {
         }
     }
 
-    fn check_programs(&mut self) {
+    fn run_timed_actions(&mut self) {
         if self.supervisor.time_left().is_some_and(|left| left.is_zero()) {
             self.end_everything();
         }
@@ -129,7 +129,7 @@ impl ProcessHolder {
     }
 
     /// Handles all pending orders of the supervisor.
-    fn receive(&mut self) {
+    fn handle_pending_orders(&mut self) {
         while let Some(received) = self.supervisor.receive() {
             match received {
                 Ok(Some(packet)) => self.handle_order(packet),
@@ -168,7 +168,7 @@ impl ProcessHolder {
 
     /// Queues an event for the supervisor.
     fn queue_event(&mut self, event: HolderEvent) {
-        self.supervisor.queue(event);
+        self.supervisor.queue_event(event);
         self.send_events();
     }
 
@@ -203,13 +203,13 @@ impl ProcessHolder {
 
     /// Reaps all ended children before their orphans are examined.
     fn reap_all(&mut self) {
-        let dead: Vec<_> = std::iter::from_fn(|| reap(None)).collect();
-        dead.iter().for_each(|dead| self.handle_exit(dead));
+        let reaped_children: Vec<_> = std::iter::from_fn(|| reap(None)).collect();
+        reaped_children.iter().for_each(|dead| self.handle_exit(dead));
     }
 
     /// Handles an ended child: a held program, or an orphan of one.
-    fn handle_exit(&mut self, dead: &ReapedChild) {
-        let Some((slot, end)) = self.programs.record_end(dead) else { return };
+    fn handle_exit(&mut self, child: &ReapedChild) {
+        let Some((slot, end)) = self.programs.record_end(child) else { return };
         self.queue_event(HolderEvent::Ended { slot, end });
         // Without a supervisor nobody would order the clean-up of what the program left behind.
         if !self.supervisor.is_connected() {
@@ -230,7 +230,7 @@ impl ProcessHolder {
         }
         // A repeated order continues the count of killed processes.
         program.killed_so_far.get_or_insert(0);
-        self.kill_round(slot);
+        self.run_kill_round(slot);
     }
 
     /// Runs one round over all programs that are being killed.
@@ -240,11 +240,11 @@ impl ProcessHolder {
         }
         // Zombies would otherwise count as living processes and cost one more round.
         self.reap_all();
-        self.programs.slots_being_killed().into_iter().for_each(|slot| self.kill_round(slot));
+        self.programs.slots_being_killed().into_iter().for_each(|slot| self.run_kill_round(slot));
     }
 
-    fn kill_round(&mut self, slot: u64) {
-        if let Some(result) = self.programs.kill_round(slot) {
+    fn run_kill_round(&mut self, slot: u64) {
+        if let Some(result) = self.programs.run_kill_round(slot) {
             self.report_kill_result(slot, result);
         }
     }

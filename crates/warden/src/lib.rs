@@ -29,14 +29,14 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::usage::ResourceUsage;
 use algonius_actors::model::host::resources::{CgroupRefusals, Controllers, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::program::{Exit, User};
+use algonius_actors::model::program::{ProcessExit, UnixUser};
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
 use uuid::Uuid;
 
 use self::confinement::landlock::Ruleset;
 
-pub use self::confinement::bubblewrap::Wrapper;
+pub use self::confinement::bubblewrap::WrapperCommand;
 pub use self::confinement::root_capabilities::RootCapabilities;
 pub use self::output::memory_account::{MemoryAccount, OutputMemory, OutputMemoryUsage};
 pub use self::output::recording::OutputRecording;
@@ -67,7 +67,7 @@ fn identity_variables(
 }
 
 /// Program to be started.
-pub struct Launch {
+pub struct LaunchRequest {
     /// Execution of the program.
     pub execution: ExecutionId,
     /// Attempt of the execution.
@@ -81,7 +81,7 @@ pub struct Launch {
     /// Working directory at the start.
     pub working_dir: PathBuf,
     /// Standard input.
-    pub stdin: Stdin,
+    pub stdin: StdinSource,
     /// Bytes of each output stream that outlive the supervisor.
     pub max_recorded_bytes: u64,
     /// True if the program ends when the supervisor does.
@@ -93,17 +93,17 @@ pub struct Launch {
     /// Capabilities that a program of root keeps.
     pub root_capabilities: RootCapabilities,
     /// User of the program; `None` for the service's own.
-    pub user: Option<User>,
+    pub user: Option<UnixUser>,
     /// Number of its scratch slot, which a later process of the service needs.
     pub scratch_slot: Option<u64>,
     /// Wrapper that starts the program in namespaces, if it has one.
-    pub wrapper: Option<Wrapper>,
+    pub wrapper: Option<WrapperCommand>,
     /// Resource limits, and whether the program gets a control group.
     pub resource_limits: ResourceLimits,
 }
 
 /// Standard input of a program.
-pub enum Stdin {
+pub enum StdinSource {
     /// These bytes, and then the end.
     Bytes(Vec<u8>),
     /// Bytes that are written while the program runs. The input ends at the latest with this process.
@@ -120,14 +120,14 @@ pub type StdinPipe = Pin<Box<dyn AsyncWrite + Send>>;
 pub type OutputPipe = Pin<Box<dyn AsyncRead + Send>>;
 
 /// Future of a program's exit. An error of kind `ConnectionAborted` means that its process holder was lost.
-pub type ProgramExit = Pin<Box<dyn Future<Output = io::Result<Exit>> + Send>>;
+pub type ProgramExit = Pin<Box<dyn Future<Output = io::Result<ProcessExit>> + Send>>;
 
 /// Program that runs, or that has ended while no supervisor was attached.
 pub struct SpawnedProgram {
     /// Process id of the program.
     pub pid: u32,
-    /// [`Launch::scratch_slot`], also of a program that an earlier process of the service started.
-    pub scratch: Option<u64>,
+    /// [`LaunchRequest::scratch_slot`], also of a program that an earlier process of the service started.
+    pub scratch_slot: Option<u64>,
     /// Standard input, if it is open and the program was not started by an earlier process instance.
     pub stdin: Option<StdinPipe>,
     /// Journaled standard input; after its close only its journal can be read. The program may have been started by an
@@ -142,7 +142,7 @@ pub struct SpawnedProgram {
     /// Process tree of the program.
     pub tree: Box<dyn ProcessTree>,
     /// Memory files of standard output and of standard error: the first bytes of each, up to
-    /// [`Launch::max_recorded_bytes`].
+    /// [`LaunchRequest::max_recorded_bytes`].
     pub recordings: [OutputRecording; 2],
     /// Program's account of the memory for output.
     pub account: MemoryAccount,
@@ -193,7 +193,7 @@ pub trait Warden: Send + Sync + 'static {
     ///
     /// # Errors
     /// Fails if the program could not be started, with the system's error number if there is one.
-    async fn launch(&self, launch: Launch) -> io::Result<SpawnedProgram>;
+    async fn launch(&self, launch: LaunchRequest) -> io::Result<SpawnedProgram>;
 
     /// Claims the program of this attempt if it is still held, running or ended; `None` if it is not. The claim takes
     /// the program from its present driver. A program of an earlier process instance that is not claimed in time is

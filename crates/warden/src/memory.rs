@@ -25,11 +25,11 @@ const IDLE_CPU_DIVISOR: u32 = 100;
 const TRIM_GROWTH_BYTES: u64 = 4 << 20;
 
 /// Returns memory after the start, and whenever the process has worked and is idle again. Never returns.
-pub async fn trim_heap_when_idle() {
+pub async fn trim_memory_when_idle() {
     sleep(STARTUP_TRIM_DELAY).await;
     let mut state = TrimState::default();
     loop {
-        _ = spawn_blocking(trim_heap).await; // A blocking thread, because the allocator may have much memory to examine.
+        _ = spawn_blocking(trim_memory).await; // A blocking thread, because the allocator may have much memory to examine.
         loop {
             sleep(IDLE_CHECK_INTERVAL).await;
             if state.is_idle_after_work(cpu_time(), resident_bytes()) {
@@ -88,7 +88,7 @@ fn resident_bytes() -> u64 {
 /// Returns the resident pages of the program's own file, and freed memory that the allocator holds. Pages that are
 /// needed again come from the page cache at the cost of a minor fault. Most of the resident memory of an idle process
 /// would be code that only the start needs.
-pub fn trim_heap() {
+pub fn trim_memory() {
     for range in read_only_ranges(page_size()) {
         drop_pages(range);
     }
@@ -167,9 +167,9 @@ mod tests {
 
     #[test]
     fn memory_is_trimmed_once_after_work() {
-        let mut rest = TrimState::default();
+        let mut state = TrimState::default();
         let mut should_trim = |seconds, megabytes: u64| {
-            rest.is_idle_after_work(Duration::from_secs(seconds), megabytes << 20)
+            state.is_idle_after_work(Duration::from_secs(seconds), megabytes << 20)
         };
         assert!(!should_trim(10, 50)); // Busy.
         assert!(should_trim(10, 49)); // Whatever it held before.
@@ -210,7 +210,7 @@ mod tests {
         // Other tests of this process need parts of the program again at the same time.
         let mut after = before;
         for _ in 0..200 {
-            trim_heap();
+            trim_memory();
             after = resident_code_kib();
             if after < before / 2 {
                 return;

@@ -2,7 +2,7 @@
 
 pub mod memory_account;
 pub(crate) mod program_streams;
+pub(crate) mod readerless_pipe;
 pub mod recording;
 pub(crate) mod stdin_journal;
 pub(crate) mod stream;
-pub(crate) mod unread_pipe;

@@ -2,8 +2,8 @@
 
 pub(crate) mod kill_leftovers;
 pub(crate) mod lost_processes;
-pub(crate) mod proc;
 pub(crate) mod process_label;
 pub(crate) mod process_scan;
+pub(crate) mod procfs;
 pub(crate) mod signal;
 pub(crate) mod usage;

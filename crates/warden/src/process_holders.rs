@@ -3,10 +3,10 @@
 
 pub(crate) mod held_tree;
 pub(crate) mod holder_command;
+pub(crate) mod holder_link;
+pub(crate) mod holder_options;
 mod holder_start;
-pub(crate) mod launch_options;
 pub(crate) mod launch_order;
-pub(crate) mod link;
 pub(crate) mod program;
 pub(crate) mod reattach;
 
@@ -28,11 +28,11 @@ use tokio::time::timeout;
 
 use self::held_tree::take_over;
 pub use self::holder_command::HolderCommand;
-pub use self::launch_options::LaunchOptions;
+use self::holder_link::HolderLink;
+pub use self::holder_options::ProcessHolderOptions;
 use self::launch_order::{PreparedLaunch, prepare_launch};
-use self::link::HolderLink;
 use self::program::{LAUNCHER_CLAIM, ProgramHandle};
-use super::confinement::group::{ControlGroup, end};
+use super::confinement::cgroup::{ControlGroup, end_group};
 use super::confinement::network_access::NetworkAccess;
 use super::output::memory_account::OutputMemoryUsage;
 use super::process::kill_leftovers;
@@ -41,7 +41,7 @@ use super::process::process_scan::ProcessScanner;
 use super::protocol::frame::{HolderOrder, SecretValue};
 use super::protocol::peer_auth::HolderKey;
 use super::startup::can_label;
-use super::{ClaimedProgram, Launch, SpawnedProgram, Stdin, StdinPipe, Warden};
+use super::{ClaimedProgram, LaunchRequest, SpawnedProgram, StdinPipe, StdinSource, Warden};
 
 /// Time within which a process holder must start or exit, and within which pending launches must end.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,7 +62,7 @@ pub struct DetachedPrograms {
 
 /// Process holders of a service.
 pub struct ProcessHolders {
-    options: LaunchOptions,
+    options: ProcessHolderOptions,
     runtime_folder: Arc<OwnedFd>,
     /// Key that the next process instance of the service proves to the process holders.
     key: HolderKey,
@@ -82,7 +82,7 @@ impl ProcessHolders {
     ///
     /// # Errors
     /// Fails if no process holder can be started, or if programs cannot be labelled here.
-    pub async fn start(options: LaunchOptions) -> io::Result<Arc<Self>> {
+    pub async fn start(options: ProcessHolderOptions) -> io::Result<Arc<Self>> {
         // Without labels a process that leaves its session could no longer be found and ended.
         if !can_label() {
             return Err(io::Error::other("the hard limit of file locks (ulimit -x) must be open"));
@@ -112,13 +112,13 @@ impl ProcessHolders {
             scanner: Arc::default(),
             options,
         };
-        holders.end_groups().await;
+        holders.end_earlier_groups().await;
         holders.current_holder().await?;
         Ok(Arc::new(holders))
     }
 
     /// Ends the groups of an earlier process instance, except those of held programs.
-    async fn end_groups(&self) {
+    async fn end_earlier_groups(&self) {
         let Some(groups) = &self.options.groups else { return };
         let held_attempts = self.live_earlier_links().flat_map(|link| link.programs());
         let held_attempts = held_attempts.filter_map(|program| program.attempt()).collect();
@@ -133,23 +133,23 @@ impl ProcessHolders {
 
     /// Ends held programs whose executions nothing has claimed.
     pub async fn end_unclaimed(&self) {
-        self.end_except(|program| program.is_claimed()).await;
+        self.end_earlier_except(|program| program.is_claimed()).await;
     }
 
     /// Ends all held programs except those of these attempts.
     pub async fn end_all_except(&self, spared_attempts: &HashSet<(ExecutionId, AttemptId)>) {
-        self.end_except(|program| {
+        self.end_earlier_except(|program| {
             program.attempt().is_some_and(|it| spared_attempts.contains(&it))
         })
         .await;
     }
 
-    async fn end_except(&self, is_spared: impl Fn(&ProgramHandle) -> bool) {
+    async fn end_earlier_except(&self, is_spared: impl Fn(&ProgramHandle) -> bool) {
         for link in self.live_earlier_links() {
             for program in link.programs().into_iter().filter(|program| !is_spared(program)) {
                 let execution = program.attempt().map(|(id, _)| id.to_string());
                 tracing::warn!(execution, "terminating orphaned program");
-                if let Ok(spawned) = self.take_over(Arc::clone(&link), program).await {
+                if let Ok(spawned) = self.take_over_held(Arc::clone(&link), program).await {
                     spawned.tree.kill_all_processes().await;
                 }
             }
@@ -202,7 +202,7 @@ impl ProcessHolders {
     }
 
     /// Returns the numbers of the scratch slots that held programs use.
-    pub fn held_slots(&self) -> HashSet<u64> {
+    pub fn held_scratch_slots(&self) -> HashSet<u64> {
         let current = self.current_link_snapshot.borrow().clone();
         let programs = self.live_earlier_links().chain(current).flat_map(|link| link.programs());
         programs.filter_map(|program| program.scratch_slot()).collect()
@@ -216,12 +216,12 @@ impl ProcessHolders {
     }
 
     /// Returns the usage of the memory for the output of programs.
-    pub fn memory(&self) -> OutputMemoryUsage {
+    pub fn output_memory_usage(&self) -> OutputMemoryUsage {
         self.options.memory.usage()
     }
 
     /// Ends all process holders with everything that they hold.
-    pub async fn end(&self) {
+    pub async fn shut_down(&self) {
         let current = self.current_link.lock().await.take();
         for link in self.live_earlier_links().chain(current) {
             link.send_order(HolderOrder::Shutdown, Vec::new());
@@ -260,7 +260,7 @@ impl ProcessHolders {
     }
 
     /// Returns the process tree of a held program, with its group.
-    async fn take_over(
+    async fn take_over_held(
         &self,
         link: Arc<HolderLink>,
         program: Arc<ProgramHandle>,
@@ -272,7 +272,10 @@ impl ProcessHolders {
     }
 
     /// Creates the group of a program that is about to start, if it needs one and the machine permits it.
-    fn create_group(&self, launch: &Launch) -> io::Result<Option<(Arc<ControlGroup>, OwnedFd)>> {
+    fn create_group(
+        &self,
+        launch: &LaunchRequest,
+    ) -> io::Result<Option<(Arc<ControlGroup>, OwnedFd)>> {
         let (resources, groups) = (&launch.resource_limits, self.options.groups.as_ref());
         let Some(groups) = groups.filter(|_| resources.wants_group()) else { return Ok(None) };
         let created = groups.create((launch.execution, launch.attempt_id), resources);
@@ -298,23 +301,28 @@ impl ProcessHolders {
 
 #[async_trait]
 impl Warden for ProcessHolders {
-    async fn launch(&self, launch: Launch) -> io::Result<SpawnedProgram> {
+    async fn launch(&self, launch: LaunchRequest) -> io::Result<SpawnedProgram> {
         // Descriptors in flight count against the limit of this user, and beyond it the socket refuses every order.
         let _permit = self.launch_permits.acquire().await.map_err(io::Error::other)?;
         let link = self.current_holder().await?;
-        if matches!(launch.stdin, Stdin::Journaled) {
+        if matches!(launch.stdin, StdinSource::Journaled) {
             link.check_stdin_journal()?;
         }
         if launch.ruleset.as_ref().is_some_and(|it| it.network != NetworkAccess::Full) {
             link.check_network_filter()?;
         }
         let (group, procs_file) = self.create_group(&launch)?.unzip();
-        let grouping = (procs_file, self.options.memory.account());
-        let prepared = prepare_launch(launch, grouping, self.options.instance, link.fresh_slot());
+        let procs_file_and_account = (procs_file, self.options.memory.new_account());
+        let prepared = prepare_launch(
+            launch,
+            procs_file_and_account,
+            self.options.instance,
+            link.fresh_slot(),
+        );
         let PreparedLaunch { program, order, fds, stdin_pipe } = match prepared {
             Ok(start) => start,
             Err(error) => {
-                end(group.as_ref()).await;
+                end_group(group.as_ref()).await;
                 return Err(error);
             }
         };
@@ -336,7 +344,7 @@ impl Warden for ProcessHolders {
 
     fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedProgram> {
         let (_, program) =
-            self.find(ProcessLabel::of(self.options.instance, execution, attempt_id))?;
+            self.find(ProcessLabel::for_attempt(self.options.instance, execution, attempt_id))?;
         // The claim comes before the adoption, so that the present driver stops reading the same pipes.
         program.claim();
         Some(ClaimedProgram { age: program.age() })
@@ -347,13 +355,13 @@ impl Warden for ProcessHolders {
         execution: ExecutionId,
         attempt_id: AttemptId,
     ) -> io::Result<SpawnedProgram> {
-        let label = ProcessLabel::of(self.options.instance, execution, attempt_id);
+        let label = ProcessLabel::for_attempt(self.options.instance, execution, attempt_id);
         let (link, program) = self.find(label).ok_or(io::ErrorKind::NotFound)?;
-        self.take_over(link, program).await
+        self.take_over_held(link, program).await
     }
 
     async fn kill_all_processes(&self, execution: ExecutionId, attempt_id: AttemptId) -> usize {
-        let label = ProcessLabel::of(self.options.instance, execution, attempt_id);
+        let label = ProcessLabel::for_attempt(self.options.instance, execution, attempt_id);
         if self.claim(execution, attempt_id).is_some()
             && let Ok(spawned) = self.adopt(execution, attempt_id).await
         {
@@ -362,8 +370,10 @@ impl Warden for ProcessHolders {
         // After the held program: what is still found by its label has left the sight of the process holder.
         let killed = kill_leftovers::kill_labelled(label).await;
         let groups = self.options.groups.as_ref();
-        end(groups.and_then(|groups| groups.find((execution, attempt_id))).map(Arc::new).as_ref())
-            .await;
+        end_group(
+            groups.and_then(|groups| groups.find((execution, attempt_id))).map(Arc::new).as_ref(),
+        )
+        .await;
         killed
     }
 }

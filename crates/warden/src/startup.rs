@@ -10,8 +10,8 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
-use super::holder::run;
-use super::memory::trim_heap;
+use super::holder::run_holder;
+use super::memory::trim_memory;
 use super::process::signal::reset_signal_handlers;
 
 /// Signals that a process holder handles. The last three would end it by default; the holder itself decides.
@@ -35,8 +35,8 @@ pub fn serve() -> io::Result<()> {
     dup2_stdout(&null_device)?;
     dup2_stderr(&null_device)?;
     drop(null_device);
-    trim_heap();
-    run(supervisor_socket, signals)
+    trim_memory();
+    run_holder(supervisor_socket, signals)
 }
 
 /// Guards this process: agents of the same user can neither read its memory and environment nor get a core dump of it,

@@ -9,20 +9,20 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork};
 use uuid::Uuid;
 
-use crate::confinement::group::CgroupRoot;
+use crate::confinement::cgroup::CgroupRoot;
 use crate::output::memory_account::OutputMemory;
-use crate::process_holders::{HolderCommand, LaunchOptions};
+use crate::process_holders::{HolderCommand, ProcessHolderOptions};
 
 /// Upper bound of each wait of a holder in tests.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Serves as a process holder and does not return, if [`launch_options`] started this process. Returns at once
+/// Serves as a process holder and does not return, if [`process_holder_options`] started this process. Returns at once
 /// otherwise. A test program that starts holders has one test that only calls this function.
 ///
 /// The harness has a thread of its own, and a process holder has only one, so the holder is a child of this process.
 #[expect(unsafe_code, reason = "a fork of a process with threads")]
 #[expect(clippy::exit, clippy::disallowed_methods, reason = "the harness must print nothing")]
-pub fn hold_if_started_as_holder() {
+pub fn serve_if_started_as_holder() {
     if !matches!(getsockopt(&io::stdin(), sockopt::SockType), Ok(SockType::SeqPacket)) {
         return;
     }
@@ -39,13 +39,17 @@ pub fn hold_if_started_as_holder() {
 }
 
 /// Returns the options of a process holder that is this test program; `test` is the full name of the test that calls
-/// [`hold_if_started_as_holder`].
+/// [`serve_if_started_as_holder`].
 #[must_use]
-pub fn launch_options(test: &str, runtime_dir: &Path, instance: Uuid) -> LaunchOptions {
+pub fn process_holder_options(
+    test: &str,
+    runtime_dir: &Path,
+    instance: Uuid,
+) -> ProcessHolderOptions {
     let args = [test, "--exact", "--nocapture"].into_iter().map(Into::into).collect();
     let command = HolderCommand { program: "/proc/self/exe".into(), args };
     let (runtime_dir, memory) = (runtime_dir.to_owned(), OutputMemory::with_limit(256 << 20));
-    LaunchOptions {
+    ProcessHolderOptions {
         command,
         runtime_dir,
         instance,
@@ -60,7 +64,7 @@ pub fn launch_options(test: &str, runtime_dir: &Path, instance: Uuid) -> LaunchO
 ///
 /// # Errors
 /// Fails if a file cannot be written.
-pub fn simulated_group(folder: &Path, processes: &[u32]) -> io::Result<CgroupRoot> {
+pub fn create_simulated_cgroup(folder: &Path, processes: &[u32]) -> io::Result<CgroupRoot> {
     let processes: String = processes.iter().map(|pid| format!("{pid}\n")).collect();
     for (name, text) in [
         ("cgroup.type", "domain\n"),
@@ -70,5 +74,5 @@ pub fn simulated_group(folder: &Path, processes: &[u32]) -> io::Result<CgroupRoo
     ] {
         std::fs::write(folder.join(name), text)?;
     }
-    Ok(CgroupRoot::at(folder))
+    Ok(CgroupRoot::new(folder))
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-use crate::process_holders::LaunchOptions;
+use crate::process_holders::ProcessHolderOptions;
 use crate::testing;
 
 /// Name of the test [`process`].
@@ -21,9 +21,9 @@ const HOLDER_TEST: &str = "tests::process";
 /// Entry point of a process holder, not a test.
 #[test]
 fn process() {
-    testing::hold_if_started_as_holder();
+    testing::serve_if_started_as_holder();
 }
 
-fn holder_options(runtime_dir: &Path, instance: Uuid) -> LaunchOptions {
-    testing::launch_options(HOLDER_TEST, runtime_dir, instance)
+fn holder_options(runtime_dir: &Path, instance: Uuid) -> ProcessHolderOptions {
+    testing::process_holder_options(HOLDER_TEST, runtime_dir, instance)
 }

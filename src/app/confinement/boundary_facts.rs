@@ -6,13 +6,13 @@ use algonius_actors::decide::host::sandbox::{BoundaryFacts, Hazard};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::sandbox::{Sandbox, SandboxRoots};
 use algonius_actors::model::program::backend_program::BackendProgram;
-use algonius_actors::model::program::{ProgramSpec, User};
+use algonius_actors::model::program::{ProgramSpec, UnixUser};
 use nix::unistd::{AccessFlags, access, geteuid};
 
-use crate::config::{Agent, ServiceFiles};
+use crate::config::{ConfiguredAgent, ServiceFiles};
 
 /// Program whose boundary is decided: what it may change, and where it works.
-pub(super) struct Placement<'a> {
+pub(super) struct ConfinedProgram<'a> {
     access: Access,
     sandbox: &'a Sandbox,
     /// Folders in which the program may work.
@@ -23,9 +23,9 @@ pub(super) struct Placement<'a> {
     has_own_user: bool,
 }
 
-impl<'a> Placement<'a> {
+impl<'a> ConfinedProgram<'a> {
     /// Returns the placement of an agent's program.
-    pub(super) fn of_agent(agent: &'a Agent, program: &'a ProgramSpec) -> Self {
+    pub(super) fn for_agent(agent: &'a ConfiguredAgent, program: &'a ProgramSpec) -> Self {
         // Its own folder, and those that callers may choose.
         let caller_folders = agent.spec.override_policy.folders.iter();
         let workspaces = std::iter::once(&program.working_dir).chain(caller_folders);
@@ -41,7 +41,7 @@ impl<'a> Placement<'a> {
     }
 
     /// Returns the placement of a backend program.
-    pub(super) fn of_backend(program: &'a BackendProgram) -> Self {
+    pub(super) fn for_backend(program: &'a BackendProgram) -> Self {
         Self {
             access: BackendProgram::ACCESS,
             sandbox: &program.sandbox,
@@ -54,11 +54,11 @@ impl<'a> Placement<'a> {
 
     /// Inspects the folders that the program may change, the files of the service, and the existing sockets. Reads
     /// files, so it may block.
-    pub(super) fn boundary_facts(
+    pub(super) fn collect_boundary_facts(
         &self,
         (files, sockets): (&ServiceFiles, &[PathBuf]),
     ) -> BoundaryFacts {
-        let guarded = GuardedFiles::of(self, files);
+        let guarded = GuardedFiles::new(self, files);
         let roots = self.writable_roots(&guarded);
         let allowed_sockets = &self.sandbox.sockets;
         let may_add_to = |folder: &PathBuf| self.may_add_files(folder, &roots);
@@ -74,10 +74,10 @@ impl<'a> Placement<'a> {
 
     /// Resolves the folders that the program may change. Reads links, so it may block.
     pub(super) fn resolve_roots(&self, files: &ServiceFiles) -> SandboxRoots {
-        self.resolve_sandbox_roots(&GuardedFiles::of(self, files))
+        self.resolve_roots_against(&GuardedFiles::new(self, files))
     }
 
-    fn resolve_sandbox_roots(&self, guarded: &GuardedFiles) -> SandboxRoots {
+    fn resolve_roots_against(&self, guarded: &GuardedFiles) -> SandboxRoots {
         let writable = self.sandbox.writable.iter().flatten();
         let writable = writable.map(|path| guarded.resolve(path)).collect();
         let working_dirs = self.workspaces.iter().map(|path| guarded.resolve(path)).collect();
@@ -91,7 +91,7 @@ impl<'a> Placement<'a> {
             return vec![PathBuf::from("/")];
         }
         let SandboxRoots { writable, working_dirs } =
-            self.sandbox.roots.clone().unwrap_or_else(|| self.resolve_sandbox_roots(guarded));
+            self.sandbox.roots.clone().unwrap_or_else(|| self.resolve_roots_against(guarded));
         let writable_working_dirs = match self.access {
             Access::ReadOnly => Vec::new(),
             Access::ReadWrite => working_dirs,
@@ -123,7 +123,7 @@ impl<'a> Placement<'a> {
 
 /// Returns true if the program runs as another user than the service.
 pub(super) fn has_own_user(program: &ProgramSpec) -> bool {
-    let is_other = |user: User| user.uid != geteuid().as_raw();
+    let is_other = |user: UnixUser| user.uid != geteuid().as_raw();
     program.has_dynamic_user || program.user.is_some_and(is_other)
 }
 
@@ -134,9 +134,10 @@ struct GuardedFiles {
 }
 
 impl GuardedFiles {
-    fn of(placement: &Placement<'_>, files: &ServiceFiles) -> Self {
-        let files = files.trusted().flat_map(|path| [path.to_owned(), real_path(path)]).collect();
-        Self { files, home: placement.private_home.map(real_path) }
+    fn new(program: &ConfinedProgram<'_>, files: &ServiceFiles) -> Self {
+        let files =
+            files.protected_paths().flat_map(|path| [path.to_owned(), real_path(path)]).collect();
+        Self { files, home: program.private_home.map(real_path) }
     }
 
     /// Returns true if an agent that may change this path reaches a file of the service.
@@ -150,7 +151,7 @@ impl GuardedFiles {
     /// case the path stays as written, unless it leads there without the link too.
     fn resolve(&self, path: &Path) -> PathBuf {
         let resolved = real_path(path);
-        let is_reachable_as_written = self.is_reachable_from(&without_dots(path));
+        let is_reachable_as_written = self.is_reachable_from(&normalize_lexically(path));
         if self.is_reachable_from(&resolved) && !is_reachable_as_written {
             path.to_owned()
         } else {
@@ -160,7 +161,7 @@ impl GuardedFiles {
 }
 
 /// Returns the path without `.` and `..`, by its text alone.
-fn without_dots(path: &Path) -> PathBuf {
+fn normalize_lexically(path: &Path) -> PathBuf {
     let mut normalized = PathBuf::new();
     for part in path.components() {
         match part {

@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Component, Path};
 
-use algonius_actors::model::program::User;
-use algonius_actors::model::program::program_runtime::AgentHome;
+use algonius_actors::model::program::UnixUser;
+use algonius_actors::model::program::runtime_settings::AgentHome;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
@@ -24,13 +24,13 @@ const MAX_FOLDER_DEPTH: usize = 200;
 
 /// Creates a home if it does not exist, and writes the missing files. A file that the program has changed stays
 /// unchanged. Another user of the agent becomes the owner of the home and all its files.
-pub(super) fn create(home: &AgentHome, user: Option<User>) -> io::Result<()> {
+pub(super) fn create(home: &AgentHome, user: Option<UnixUser>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(&home.path)?;
     let folder = open(&home.path, folder_flags(), Mode::empty())?;
     fchmod(&folder, Mode::S_IRWXU)?;
     home.files
         .iter()
-        .try_for_each(|(name, text)| write_file_once(&folder, Path::new(name), text, user))?;
+        .try_for_each(|(name, text)| write_file_if_missing(&folder, Path::new(name), text, user))?;
     let Some(user) = user else { return Ok(()) };
     let former_uid = fstat(&folder)?.st_uid;
     // Only if the user differs from the earlier one: a home may contain many files.
@@ -49,8 +49,8 @@ fn folder_flags() -> OFlag {
     OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC
 }
 
-fn change_owner(file: &impl AsFd, user: Option<User>) -> io::Result<()> {
-    let Some(User { uid, gid }) = user else { return Ok(()) };
+fn change_owner(file: &impl AsFd, user: Option<UnixUser>) -> io::Result<()> {
+    let Some(UnixUser { uid, gid }) = user else { return Ok(()) };
     Ok(fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
 }
 
@@ -59,7 +59,7 @@ fn change_owner(file: &impl AsFd, user: Option<User>) -> io::Result<()> {
 fn change_owner_of_content(
     folder: &OwnedFd,
     former_uid: u32,
-    user: User,
+    user: UnixUser,
     depth: usize,
 ) -> io::Result<()> {
     if depth == 0 {
@@ -85,7 +85,7 @@ fn change_owner_of_entry(
     folder: &OwnedFd,
     name: &CStr,
     former_uid: u32,
-    user: User,
+    user: UnixUser,
 ) -> io::Result<Option<OwnedFd>> {
     // The descriptor identifies the entry, even if another one replaces it meanwhile.
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -116,7 +116,12 @@ fn may_change_owner(metadata: &FileStat, former_uid: u32) -> bool {
 }
 
 /// Writes a file unless it exists.
-fn write_file_once(home: &OwnedFd, name: &Path, text: &str, user: Option<User>) -> io::Result<()> {
+fn write_file_if_missing(
+    home: &OwnedFd,
+    name: &Path,
+    text: &str,
+    user: Option<UnixUser>,
+) -> io::Result<()> {
     let mut parts: Vec<_> = Vec::new();
     for part in name.components() {
         let Component::Normal(part) = part else { return Err(io::ErrorKind::InvalidInput.into()) };
@@ -142,7 +147,11 @@ fn write_file_once(home: &OwnedFd, name: &Path, text: &str, user: Option<User>) 
 
 /// Opens or creates a folder of the home. A link of the program is not followed: it could lead to a place that the
 /// program itself may not write.
-fn open_or_create_folder(parent: &OwnedFd, name: &CStr, user: Option<User>) -> io::Result<OwnedFd> {
+fn open_or_create_folder(
+    parent: &OwnedFd,
+    name: &CStr,
+    user: Option<UnixUser>,
+) -> io::Result<OwnedFd> {
     let is_new = match mkdirat(parent, name, Mode::S_IRWXU) {
         Ok(()) => true,
         Err(Errno::EEXIST) => false,

@@ -5,28 +5,28 @@ use std::sync::Arc;
 
 use algonius_actors::decide::host::resources::{enforced_limits, missing_capability};
 use algonius_actors::model::host::resources::Controllers;
-use algonius_warden::confinement::group::{CgroupRoot, ControlGroups};
+use algonius_warden::confinement::cgroup::{CgroupRoot, ControlGroups};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use crate::StartError;
-use crate::config::Agent;
+use crate::config::ConfiguredAgent;
 
 /// Prepares control groups if an agent or a backend program needs one.
 pub(crate) async fn open_control_groups(
-    agents: &[Agent],
+    agents: &[ConfiguredAgent],
     instance: Uuid,
 ) -> Result<Option<Arc<ControlGroups>>, StartError> {
     let are_needed = agents.iter().any(needs_group);
     let opened = spawn_blocking(move || {
-        ControlGroups::open(CgroupRoot::of_this_process(), instance, are_needed)
+        ControlGroups::open(CgroupRoot::for_this_process(), instance, are_needed)
     })
     .await;
     let groups = opened.map_err(|error| StartError::Warden { source: io::Error::other(error) })?;
     Ok(groups.map(Arc::new))
 }
 
-fn needs_group(agent: &Agent) -> bool {
+fn needs_group(agent: &ConfiguredAgent) -> bool {
     let program = agent.program().map(|program| &program.resources);
     let backends = agent.backends().map(|(_, program)| &program.resources);
     agent.spec.enabled && backends.chain(program).any(|resources| resources.wants_group())
@@ -34,7 +34,7 @@ fn needs_group(agent: &Agent) -> bool {
 
 /// Decides how the limits of an agent are enforced, and checks those of its backend programs.
 pub(crate) fn decide_limits(
-    agent: &mut Agent,
+    agent: &mut ConfiguredAgent,
     groups: Option<&ControlGroups>,
 ) -> Result<(), StartError> {
     let controllers = groups.map(ControlGroups::controllers);
@@ -53,7 +53,10 @@ pub(crate) fn decide_limits(
 }
 
 /// Checks that the backend programs get the control groups that they require.
-fn check_backend_limits(agent: &Agent, controllers: Option<Controllers>) -> Result<(), StartError> {
+fn check_backend_limits(
+    agent: &ConfiguredAgent,
+    controllers: Option<Controllers>,
+) -> Result<(), StartError> {
     for (backend, program) in agent.backends() {
         if let Some(reason) = missing_capability(&program.resources, controllers) {
             let agent = agent.spec.id.clone();

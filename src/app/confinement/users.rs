@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::User;
+use algonius_actors::model::program::UnixUser;
 
 /// Name of the file.
 const USERS_FILE: &str = "agent-users.json";
@@ -56,7 +56,7 @@ impl UserAssignments {
     ///
     /// # Errors
     /// Fails if no user is free, or if the file cannot be written.
-    pub(crate) fn assign_once(&mut self, agent: &AgentId) -> Result<User, UserError> {
+    pub(crate) fn find_or_assign(&mut self, agent: &AgentId) -> Result<UnixUser, UserError> {
         let (first, last) = self.uid_range.ok_or(UserError::NoRange)?;
         let assigned_uid =
             self.uids_by_agent.get(agent.as_str()).filter(|uid| (first..=last).contains(*uid));
@@ -64,7 +64,7 @@ impl UserAssignments {
             Some(uid) => *uid,
             None => self.assign_uid(agent, first..=last)?,
         };
-        Ok(User { uid, gid: uid })
+        Ok(UnixUser { uid, gid: uid })
     }
 
     fn assign_uid(
@@ -101,18 +101,18 @@ mod tests {
         let read = || UserAssignments::read(folder.path(), Some((2000, 2002))).unwrap();
         let mut users = read();
         let (first_user, second_user) =
-            (users.assign_once(&id("a")).unwrap(), users.assign_once(&id("b")).unwrap());
+            (users.find_or_assign(&id("a")).unwrap(), users.find_or_assign(&id("b")).unwrap());
         assert_ne!(first_user, second_user);
         let mut users = read();
-        assert_eq!(users.assign_once(&id("b")).unwrap(), second_user);
-        let third_user = users.assign_once(&id("c")).unwrap();
+        assert_eq!(users.find_or_assign(&id("b")).unwrap(), second_user);
+        let third_user = users.find_or_assign(&id("c")).unwrap();
         assert!(
             third_user != first_user && third_user != second_user,
             "the number of an agent was given again"
         );
-        assert!(matches!(users.assign_once(&id("d")), Err(UserError::Exhausted)));
+        assert!(matches!(users.find_or_assign(&id("d")), Err(UserError::Exhausted)));
         assert!(matches!(
-            UserAssignments::read(folder.path(), None).unwrap().assign_once(&id("a")),
+            UserAssignments::read(folder.path(), None).unwrap().find_or_assign(&id("a")),
             Err(UserError::NoRange)
         ));
     }

@@ -6,7 +6,7 @@ use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::sandbox::Confinement;
 
 use super::configuration_faults;
-use crate::config::{Agent, Settings};
+use crate::config::{ConfiguredAgent, Settings};
 
 /// Returns the reason why changed files are not applied automatically; `None` if they are. The agents must
 /// have been isolated before, because their boundary counts: a user who writes the configuration chooses
@@ -19,16 +19,16 @@ pub(crate) fn automatic_reload_obstacle(
         matches!(gap, BoundaryGap::Configuration | BoundaryGap::ConfigurationFolder)
     };
     let has_gap = |it: &Confinement| it.boundary.gaps.iter().any(exposes_configuration);
-    for Agent { spec, .. } in settings.agents.iter().filter(|agent| agent.spec.enabled) {
+    for ConfiguredAgent { spec, .. } in settings.agents.iter().filter(|agent| agent.spec.enabled) {
         if spec.confinement().is_some_and(has_gap) {
             return Some(format!("the agent `{}` can change the configuration", spec.id));
         }
     }
     let enabled = settings.agents.iter().filter(|agent| agent.spec.enabled);
-    let mut backends = enabled.flat_map(Agent::backends);
+    let mut backends = enabled.flat_map(ConfiguredAgent::backends);
     if let Some((backend, _)) = backends.find(|(_, program)| has_gap(&program.confinement)) {
         return Some(format!("the {backend} can change the configuration"));
     }
     let fault = configuration_faults(settings, file).into_iter().next()?;
-    Some(fault.without_path())
+    Some(fault.describe_without_path())
 }

@@ -13,7 +13,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 use nix::unistd::geteuid;
 
 use super::configuration_paths;
-use super::path_components::PathRoute;
+use super::path_components::PathResolution;
 use crate::config::Settings;
 
 /// Identity that distinguishes a file from another one at the same path.
@@ -31,17 +31,17 @@ pub(crate) struct ModeWatcher {
 
 impl ModeWatcher {
     /// Starts watching. A place that an agent of this user cannot change is omitted.
-    pub(crate) fn of(settings: &Settings, file: Option<&Path>) -> Self {
-        let routes = configuration_paths(settings, file);
+    pub(crate) fn new(settings: &Settings, file: Option<&Path>) -> Self {
+        let paths = configuration_paths(settings, file);
         // A file with the value of a variable selects no program, and operators write such files in place.
-        let presets = &settings.server.configuration.presets;
+        let presets = &settings.server.configuration.presets_dir;
         let value_files = settings.files.iter().filter(|path| !path.starts_with(presets));
         let value_files: HashSet<_> = value_files.map(PathBuf::as_path).collect();
-        let routes =
-            routes.iter().filter(|(_, path)| !value_files.contains(path) || Some(*path) == file);
-        let routes = routes.filter_map(|(_, path)| PathRoute::resolve(path).ok());
+        let paths =
+            paths.iter().filter(|(_, path)| !value_files.contains(path) || Some(*path) == file);
+        let resolutions = paths.filter_map(|(_, path)| PathResolution::resolve(path).ok());
         let own_components =
-            routes.flat_map(|PathRoute(components)| components).filter(|component| {
+            resolutions.flat_map(|PathResolution(components)| components).filter(|component| {
                 let uid = geteuid();
                 uid.is_root() || component.metadata.uid() == uid.as_raw()
             });

@@ -14,7 +14,7 @@ const MAX_LINKS: usize = 40;
 
 /// Kind of a place on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ComponentKind {
+pub(super) enum PathComponentKind {
     Folder,
     Link,
     /// The file or folder that the path leads to.
@@ -25,28 +25,28 @@ pub(super) enum ComponentKind {
 #[derive(Debug)]
 pub(super) struct PathComponent {
     pub(super) path: PathBuf,
-    pub(super) kind: ComponentKind,
+    pub(super) kind: PathComponentKind,
     pub(super) metadata: Metadata,
 }
 
 /// Places on a path, from the root. It ends at the first missing place.
 #[derive(Debug)]
-pub(super) struct PathRoute(pub(super) Vec<PathComponent>);
+pub(super) struct PathResolution(pub(super) Vec<PathComponent>);
 
-impl PathRoute {
+impl PathResolution {
     /// # Errors
     /// Fails if a place cannot be examined, or if there are too many links.
     pub(super) fn resolve(path: &Path) -> io::Result<Self> {
         let mut remaining = path_parts(&std::path::absolute(path)?);
         let (mut current, mut components, mut link_count) = (PathBuf::from("/"), Vec::new(), 0);
-        components.push(component_at(&current, ComponentKind::Folder)?);
+        components.push(component_at(&current, PathComponentKind::Folder)?);
         while let Some(part) = remaining.pop_front() {
             if part == ".." {
                 current.pop();
                 continue;
             }
             let next = current.join(part);
-            let component = match component_at(&next, ComponentKind::Folder) {
+            let component = match component_at(&next, PathComponentKind::Folder) {
                 Ok(component) => component,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => return Err(error),
@@ -57,7 +57,7 @@ impl PathRoute {
                     return Err(Errno::ELOOP.into());
                 }
                 let target = fs::read_link(&next)?;
-                components.push(PathComponent { kind: ComponentKind::Link, ..component });
+                components.push(PathComponent { kind: PathComponentKind::Link, ..component });
                 if target.is_absolute() {
                     current = PathBuf::from("/");
                 }
@@ -66,9 +66,9 @@ impl PathRoute {
                 remaining = target_parts;
             } else {
                 let kind = if remaining.is_empty() {
-                    ComponentKind::Target
+                    PathComponentKind::Target
                 } else {
-                    ComponentKind::Folder
+                    PathComponentKind::Folder
                 };
                 components.push(PathComponent { kind, ..component });
                 current = next;
@@ -78,7 +78,7 @@ impl PathRoute {
     }
 }
 
-fn component_at(path: &Path, kind: ComponentKind) -> io::Result<PathComponent> {
+fn component_at(path: &Path, kind: PathComponentKind) -> io::Result<PathComponent> {
     Ok(PathComponent { path: path.to_owned(), kind, metadata: fs::symlink_metadata(path)? })
 }
 

@@ -42,10 +42,10 @@ fn only_the_owner_may_read_a_token() {
 fn a_group_may_read_a_key_of_root_only() {
     let temp_dir = create_temp_dir();
     let file = create_file(&temp_dir.path().join("key"), 0o640);
-    assert_eq!(reported_faults(&file, FileRole::Key).is_empty(), geteuid().is_root());
+    assert_eq!(reported_faults(&file, FileRole::PrivateKey).is_empty(), geteuid().is_root());
     for mode in [0o660, 0o644, 0o602] {
         let file = create_file(&temp_dir.path().join("key"), mode);
-        assert_eq!(reported_faults(&file, FileRole::Key).len(), 1, "{mode:o}");
+        assert_eq!(reported_faults(&file, FileRole::PrivateKey).len(), 1, "{mode:o}");
     }
 }
 
@@ -74,7 +74,7 @@ fn a_writable_parent_folder_is_reported_unless_sticky() {
     let expected =
         format!("it: {path_text} is writable by other users; run `chmod go-w '{path_text}'`");
     assert_eq!(reported_faults(&file, FileRole::Configuration), [expected.as_str()]);
-    assert_eq!(reported_faults(&parent.join("missing/file"), FileRole::Folder), [expected]);
+    assert_eq!(reported_faults(&parent.join("missing/file"), FileRole::ServiceFolder), [expected]);
     fs::set_permissions(&parent, Permissions::from_mode(0o1777)).expect("a mode");
     assert!(reported_faults(&file, FileRole::Configuration).is_empty());
 }
@@ -130,10 +130,10 @@ fn a_service_folder_is_closed_to_readers() {
 fn wider_modes_are_restored_and_narrower_ones_kept() {
     let temp_dir = create_temp_dir();
     let file = create_file(&temp_dir.path().join("secret"), 0o640);
-    let recorded_rights = RecordedRights::of(
+    let recorded_rights = RecordedPermissions::from_files(
         [file.as_path(), &temp_dir.path().join("missing")],
         &[],
-        &RecordedRights::default(),
+        &RecordedPermissions::default(),
     );
     assert!(recorded_rights.restore().is_empty());
     fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
@@ -146,7 +146,7 @@ fn wider_modes_are_restored_and_narrower_ones_kept() {
         recorded_rights
             .restore()
             .iter()
-            .all(|changed| !changed.was_open && changed.restore_result.is_ok())
+            .all(|changed| !changed.was_exposed && changed.restore_result.is_ok())
     );
     // The service only reads it, so an operator may remove the write permission.
     assert_eq!(fs::metadata(&file).expect("it").mode() & 0o777, 0o400);
@@ -159,8 +159,11 @@ fn a_folder_and_its_files_are_restored_in_one_pass() {
     let own = temp_dir.path().join("own");
     fs::create_dir(&own).expect("a folder");
     let file = create_file(&own.join("secret"), 0o600);
-    let recorded_rights =
-        RecordedRights::of([], &[file.clone(), own.clone()], &RecordedRights::default());
+    let recorded_rights = RecordedPermissions::from_files(
+        [],
+        &[file.clone(), own.clone()],
+        &RecordedPermissions::default(),
+    );
     fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("a mode");
     fs::set_permissions(&own, Permissions::from_mode(0o000)).expect("a mode");
     let changed: Vec<_> =
@@ -176,10 +179,10 @@ fn modes_that_changed_before_a_reload_are_restored() {
     fs::create_dir(&own).expect("a folder");
     fs::set_permissions(&own, Permissions::from_mode(0o700)).expect("a mode");
     let file = create_file(&temp_dir.path().join("secret"), 0o600);
-    let rights_after = |earlier: &RecordedRights| {
-        RecordedRights::of([file.as_path()], std::slice::from_ref(&own), earlier)
+    let rights_after = |earlier: &RecordedPermissions| {
+        RecordedPermissions::from_files([file.as_path()], std::slice::from_ref(&own), earlier)
     };
-    let recorded_rights = rights_after(&RecordedRights::default());
+    let recorded_rights = rights_after(&RecordedPermissions::default());
     for path in [&own, &file] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
     }
@@ -195,11 +198,14 @@ fn an_owner_is_restored() {
     }
     let temp_dir = create_temp_dir();
     let file = create_file(&temp_dir.path().join("secret"), 0o600);
-    let recorded_rights = RecordedRights::of([file.as_path()], &[], &RecordedRights::default());
+    let recorded_rights =
+        RecordedPermissions::from_files([file.as_path()], &[], &RecordedPermissions::default());
     for owner in [(Some(1), None), (None, Some(1))] {
         chown(&file, owner.0, owner.1).expect("an owner");
         let changed = recorded_rights.restore();
-        assert!(changed.iter().all(|changed| changed.was_open && changed.restore_result.is_ok()));
+        assert!(
+            changed.iter().all(|changed| changed.was_exposed && changed.restore_result.is_ok())
+        );
         assert_eq!(changed.len(), 1);
         let metadata = fs::metadata(&file).expect("it");
         assert_eq!((metadata.uid(), metadata.gid(), metadata.mode() & 0o777), (0, 0, 0o600));

@@ -6,15 +6,15 @@ use std::time::Duration;
 use std::{env, fs, io};
 
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
-use algonius_actors::ports::sessions::NoSessions;
+use algonius_actors::ports::session_store::NoopSessionStore;
 use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
-use algonius_warden::process_holders::{HolderCommand, LaunchOptions, ProcessHolders};
+use algonius_warden::process_holders::{HolderCommand, ProcessHolderOptions, ProcessHolders};
 use algonius_warden::{OutputMemory, capabilities};
 use uuid::Uuid;
 
 use super::VersionRequester;
 use crate::config::ServiceFiles;
-use crate::drivers::program::context::{DriverContext, SharedDriverContext};
+use crate::drivers::program::context::{DriverSettings, SharedDriverContext};
 use crate::drivers::program::service_paths::ServicePaths;
 
 /// Memory for the output of programs; a version needs only a few bytes.
@@ -37,7 +37,7 @@ impl TemporaryHolder {
         files: &ServiceFiles,
     ) -> io::Result<Self> {
         let runtime_dir = env::temp_dir().join(format!("algonius-probe-{}", Uuid::new_v4()));
-        let holders = ProcessHolders::start(LaunchOptions {
+        let holders = ProcessHolders::start(ProcessHolderOptions {
             command: HolderCommand::default(),
             runtime_dir: runtime_dir.clone(),
             instance: Uuid::new_v4(),
@@ -46,10 +46,10 @@ impl TemporaryHolder {
             memory: OutputMemory::with_limit(OUTPUT_MEMORY_BYTES),
         });
         let holders = holders.await?;
-        let driver_context = DriverContext {
+        let driver_context = DriverSettings {
             runtime_dir: runtime_dir.clone(),
             sockets: capabilities.sockets.clone(),
-            bubblewrap: capabilities::bubblewrap(env::var_os("PATH").as_deref())
+            bubblewrap: capabilities::find_bubblewrap(env::var_os("PATH").as_deref())
                 .filter(|_| capabilities.sandbox_capabilities().bubblewrap),
             is_in_memory: false,
         };
@@ -58,7 +58,7 @@ impl TemporaryHolder {
         let shared_context = SharedDriverContext::new(
             driver_context,
             Arc::new(ServicePaths::new(protected_files)),
-            Arc::new(NoSessions),
+            Arc::new(NoopSessionStore),
         );
         shared_context.prepare()?;
         let requester = VersionRequester {
@@ -75,7 +75,7 @@ impl TemporaryHolder {
 
     /// Ends the holder with all its programs.
     pub(crate) async fn end(self) {
-        self.holders.end().await;
+        self.holders.shut_down().await;
         if let Err(error) = fs::remove_dir_all(&self.runtime_dir) {
             tracing::debug!(%error, "failed to remove the folder of a probe");
         }

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 
 use super::{Reloader, report};
 use crate::StartError;
-use crate::config::{Agent, ConfigSource, LoadedConfig, Severity};
+use crate::config::{ConfigSource, ConfiguredAgent, LoadedConfig, Severity};
 use crate::serve::ops::admin::SwitchResult;
 use crate::wire::admin::{ConfigurationError, SwitchedAgent};
 
@@ -50,8 +50,9 @@ impl AgentSwitches {
     }
 
     /// Records the configured state of these agents, and applies the switches.
-    pub(crate) fn apply_to(&mut self, agents: &mut [Agent]) {
-        let id_and_state = |agent: &Agent| (agent.spec.id.to_string(), agent.spec.enabled);
+    pub(crate) fn apply_to(&mut self, agents: &mut [ConfiguredAgent]) {
+        let id_and_state =
+            |agent: &ConfiguredAgent| (agent.spec.id.to_string(), agent.spec.enabled);
         self.enabled_in_config = agents.iter().map(id_and_state).collect();
         for agent in agents {
             if let Some(enabled) = self.overrides.get(agent.spec.id.as_str()) {
@@ -147,7 +148,7 @@ impl Reloader {
 async fn read_configured_agent(
     source: ConfigSource,
     id: &AgentId,
-) -> Result<Agent, Vec<ConfigurationError>> {
+) -> Result<ConfiguredAgent, Vec<ConfigurationError>> {
     let result = spawn_blocking(move || source.read()).await;
     let LoadedConfig { settings, warnings } = match result {
         Ok(Ok(loaded)) => loaded,

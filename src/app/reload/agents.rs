@@ -11,12 +11,12 @@ use algonius_actors::model::program::backend_program::{BackendProgram, BackendRo
 use algonius_actors::root::{AgentDefinition, AgentRegistry};
 use tokio::task::JoinSet;
 
-use super::difference::changes;
+use super::difference::diff_by_name;
 use crate::StartError;
 use crate::app::agent_factory::AgentFactory;
 use crate::app::credentials::check_anonymous_access;
 use crate::app::http_state::AgentSpecs;
-use crate::config::{Agent, ServiceFiles, Settings};
+use crate::config::{ConfiguredAgent, ServiceFiles, Settings};
 use crate::wire::admin::Changes;
 
 /// Difference of the agents.
@@ -44,7 +44,7 @@ pub(super) struct ServedAgents {
     address: SocketAddr,
     specs: AgentSpecs,
     /// Tasks that end together with a removed agent.
-    departures: JoinSet<Option<AgentId>>,
+    drains: JoinSet<Option<AgentId>>,
 }
 
 impl ServedAgents {
@@ -54,7 +54,7 @@ impl ServedAgents {
         address: SocketAddr,
         specs: AgentSpecs,
     ) -> Self {
-        Self { factory, agent_registry, address, specs, departures: JoinSet::new() }
+        Self { factory, agent_registry, address, specs, drains: JoinSet::new() }
     }
 
     /// Returns all agents that callers can reach.
@@ -77,9 +77,9 @@ impl ServedAgents {
         before: &Settings,
         settings: &mut Settings,
     ) -> Result<AgentChanges, StartError> {
-        let id_of = |agent: &Agent| agent.spec.id.to_string();
+        let id_of = |agent: &ConfiguredAgent| agent.spec.id.to_string();
         self.reuse_unchanged(before, settings);
-        let changes = changes(&before.agents, &settings.agents, id_of, |one, it| one == it);
+        let changes = diff_by_name(&before.agents, &settings.agents, id_of, |one, it| one == it);
         // The address in force counts: a new one takes effect only after a restart.
         check_anonymous_access(&settings.agents, self.address)?;
         let mut definitions = Vec::new();
@@ -87,7 +87,7 @@ impl ServedAgents {
             let id = id_of(agent);
             if changes.added.contains(&id) || changes.changed.contains(&id) {
                 self.factory.confine(agent, &settings.service_files)?;
-                definitions.push(self.factory.definition(agent.clone()));
+                definitions.push(self.factory.build_definition(agent.clone()));
             }
         }
         let removed =
@@ -105,7 +105,7 @@ impl ServedAgents {
         let servers_in_force: BTreeMap<_, _> = in_force
             .agents
             .iter()
-            .flat_map(Agent::backends)
+            .flat_map(ConfiguredAgent::backends)
             .filter(|(role, _)| matches!(role, BackendRole::McpServer(_)))
             .collect();
         for agent in agents {
@@ -150,14 +150,14 @@ impl ServedAgents {
         for id in agents.removed {
             // Callers of the removed agent can still poll their executions until it has finished.
             let removal = self.agent_registry.unregister(id.clone());
-            self.departures.spawn(async move { removal.await.then_some(id) });
+            self.drains.spawn(async move { removal.await.then_some(id) });
         }
     }
 
     /// Waits for a removed agent to finish its executions; `None` if no agent is leaving. An agent that came back
     /// meanwhile is an inner `None`.
-    pub(super) async fn next_departed(&mut self) -> Option<Option<AgentId>> {
-        self.departures.join_next().await.map(|removed| removed.ok().flatten())
+    pub(super) async fn next_drained(&mut self) -> Option<Option<AgentId>> {
+        self.drains.join_next().await.map(|removed| removed.ok().flatten())
     }
 
     /// Removes an agent from those that callers can reach.
@@ -167,7 +167,10 @@ impl ServedAgents {
 }
 
 /// Copies the decided facts about the programs behind an agent's tools.
-fn reuse_backend_facts(agent: &mut Agent, in_force: &BTreeMap<BackendRole, &BackendProgram>) {
+fn reuse_backend_facts(
+    agent: &mut ConfiguredAgent,
+    in_force: &BTreeMap<BackendRole, &BackendProgram>,
+) {
     for (backend, program) in agent.backends_mut() {
         let Some(before) = in_force.get(&backend) else { continue };
         program.confinement.clone_from(&before.confinement);
@@ -182,8 +185,8 @@ fn reuse_backend_facts(agent: &mut Agent, in_force: &BTreeMap<BackendRole, &Back
 
 /// Returns true if the configuration names the same folders. Their resolved paths are kept: meanwhile an agent may have
 /// replaced one with a link.
-fn has_same_folders(one: &Agent, other: &Agent) -> bool {
-    let folders = |agent: &Agent| {
+fn has_same_folders(one: &ConfiguredAgent, other: &ConfiguredAgent) -> bool {
+    let folders = |agent: &ConfiguredAgent| {
         let ProgramSpec { sandbox, working_dir, .. } = &**agent.program()?;
         let override_folders = agent.spec.override_policy.folders.clone();
         Some((sandbox.writable.clone(), working_dir.clone(), override_folders))

@@ -2,11 +2,11 @@
 
 use algonius_actors::model::failure::Failure;
 
-use super::difference::{changes, live_keys, restart_keys};
-use super::schedules::{reschedule, schedule_changes};
+use super::difference::{changed_live_keys, changed_restart_keys, diff_by_name};
+use super::schedules::{apply_schedules, schedule_changes};
 use super::{Reloader, report};
 use crate::StartError;
-use crate::app::credentials::OPERATOR;
+use crate::app::credentials::OPERATOR_TOKEN_NAME;
 use crate::app::file_trust;
 use crate::config::{LoadedConfig, Settings};
 use crate::wire::admin::{AppliedChanges, Changes, ConfigurationError, ReloadResult};
@@ -56,8 +56,8 @@ impl Reloader {
         &mut self,
         mut settings: Settings,
     ) -> Result<(ReloadResult, Option<Failure>), StartError> {
-        file_trust::require(&settings, self.files.source().file())?;
-        let mut pending = restart_keys(&self.startup_settings, &settings);
+        file_trust::require_trusted_files(&settings, self.files.source().file())?;
+        let mut pending = changed_restart_keys(&self.startup_settings, &settings);
         restore_startup_settings(&self.startup_settings, &mut settings);
         let mut switches = self.switches.clone();
         switches.apply_to(&mut settings.agents);
@@ -68,15 +68,16 @@ impl Reloader {
         // New secrets are redacted before any agent that knows them can start.
         let secrets = settings.secrecy.secrets.iter().cloned();
         self.redaction.extend(secrets, &settings.secrecy.redaction).await;
-        let credentials = self.tokens.seed(&settings, &specs, &mut self.redaction).await?;
+        let credentials =
+            self.tokens.load_credentials(&settings, &specs, &mut self.redaction).await?;
         let mut applied = applied_changes(&self.settings, &settings, agents.changes.clone());
         if credentials.operator_token != self.tokens.operator_token() {
-            applied.tokens.changed.push(OPERATOR.to_owned());
+            applied.tokens.changed.push(OPERATOR_TOKEN_NAME.to_owned());
         }
         if self.settings.callers.lockout != settings.callers.lockout {
             self.http_state.reset_lockouts(&settings.callers.lockout);
         }
-        self.publisher.set_level(settings.observability.log.level);
+        self.publisher.publish_log_level(settings.observability.log.level);
         self.tokens.replace(credentials);
         let before = std::mem::replace(&mut self.settings, settings);
         self.switches = switches;
@@ -85,11 +86,11 @@ impl Reloader {
         self.breakers.reset_rejected(); // The operator who requested the reload may have repaired a credential.
         let scheduling = (before.scheduling, &mut self.settings.scheduling);
         let schedule_failure =
-            reschedule(self.http_state.api(), scheduling, &mut applied).await.err();
+            apply_schedules(self.http_state.api(), scheduling, &mut applied).await.err();
         if schedule_failure.is_some() {
             pending.push("schedules".to_owned());
         }
-        let reload_result = self.publisher.applied_report(applied, pending);
+        let reload_result = self.publisher.record_applied_changes(applied, pending);
         self.publish();
         Ok((reload_result, schedule_failure))
     }
@@ -108,9 +109,9 @@ fn applied_changes(before: &Settings, after: &Settings, agents: Changes) -> Appl
     let (old, new) = (&before.callers.tokens, &after.callers.tokens);
     AppliedChanges {
         agents,
-        tokens: changes(old, new, |it| it.name.clone(), eq),
+        tokens: diff_by_name(old, new, |it| it.name.clone(), eq),
         schedules: schedule_changes(&before.scheduling, &after.scheduling),
-        settings: live_keys(before, after),
+        settings: changed_live_keys(before, after),
     }
 }
 

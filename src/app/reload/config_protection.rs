@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::app::file_trust::{
-    ChangedFile, ModeWatcher, RecordedRights, automatic_reload_obstacle, own_files,
+    ChangedFile, ModeWatcher, RecordedPermissions, automatic_reload_obstacle, service_created_files,
 };
 use crate::config::Settings;
 
@@ -13,7 +13,7 @@ pub(super) struct FileProtection {
     /// File of the configuration; `None` for the shipped one.
     file: Option<PathBuf>,
     /// Recorded rights of the service's files, which an agent of the same user may widen.
-    recorded_rights: RecordedRights,
+    recorded_rights: RecordedPermissions,
     /// True if an operator accepted the present modes, which the next configuration in force records.
     are_modes_accepted: bool,
     /// Detector of modes that changed only for a moment.
@@ -26,8 +26,9 @@ pub(super) struct FileProtection {
 
 impl FileProtection {
     /// Returns the protection of no files, for a configuration in this file.
-    pub(super) fn of(file: Option<&Path>) -> Self {
-        let (recorded_rights, mode_watcher) = (RecordedRights::default(), ModeWatcher::default());
+    pub(super) fn new(file: Option<&Path>) -> Self {
+        let (recorded_rights, mode_watcher) =
+            (RecordedPermissions::default(), ModeWatcher::default());
         let file = file.map(Path::to_owned);
         Self {
             file,
@@ -40,7 +41,7 @@ impl FileProtection {
     }
 
     /// Returns true if changed files are applied automatically.
-    pub(super) fn is_watching(&self, settings: &Settings) -> bool {
+    pub(super) fn applies_changes_automatically(&self, settings: &Settings) -> bool {
         settings.server.configuration.watch && self.obstacle.is_none()
     }
 
@@ -61,13 +62,16 @@ impl FileProtection {
         let server = &settings.server;
         let secret_files =
             server.tls.iter().map(|pair| &*pair.key_file).chain([&*server.token_file]);
-        let read_files = settings.service_files.trusted().chain(secret_files);
+        let read_files = settings.service_files.protected_paths().chain(secret_files);
         if std::mem::take(&mut self.are_modes_accepted) {
-            self.recorded_rights = RecordedRights::default();
+            self.recorded_rights = RecordedPermissions::default();
         }
-        self.recorded_rights =
-            RecordedRights::of(read_files, &own_files(server), &self.recorded_rights);
-        let mode_watcher = ModeWatcher::of(settings, self.file.as_deref());
+        self.recorded_rights = RecordedPermissions::from_files(
+            read_files,
+            &service_created_files(server),
+            &self.recorded_rights,
+        );
+        let mode_watcher = ModeWatcher::new(settings, self.file.as_deref());
         self.check_mode_changes(settings); // Until the new watches exist, the old ones count.
         self.mode_watcher = mode_watcher;
         self.update_obstacle(settings);
@@ -92,15 +96,15 @@ impl FileProtection {
         self.are_modes_accepted = false; // The reload that the operator requested was refused.
         self.check_mode_changes(settings);
         let changed = self.recorded_rights.restore();
-        self.recorded_rights.record(&own_files(&settings.server));
-        for ChangedFile { path, was_open, restore_result } in changed {
+        self.recorded_rights.record_created_files(&service_created_files(&settings.server));
+        for ChangedFile { path, was_exposed, restore_result } in changed {
             let name = path.file_name().unwrap_or(path.as_os_str()).display();
-            if was_open {
+            if was_exposed {
                 let reason = format!("`{name}` was opened to other users while the service ran");
                 self.exposure_reason = Some(reason);
             }
             let path = path.display();
-            match (was_open, restore_result) {
+            match (was_exposed, restore_result) {
                 (true, Ok(())) => {
                     tracing::error!(%path, "a file was opened to other users; its mode and owner are restored");
                 }

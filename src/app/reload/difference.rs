@@ -8,7 +8,7 @@ use crate::config::{
 use crate::wire::admin::Changes;
 
 /// Returns the differences between two lists of named things.
-pub(super) fn changes<'i, T: 'i>(
+pub(super) fn diff_by_name<'i, T: 'i>(
     before: impl IntoIterator<Item = &'i T>,
     after: impl IntoIterator<Item = &'i T>,
     name: impl Fn(&T) -> String,
@@ -34,9 +34,9 @@ pub(super) fn changes<'i, T: 'i>(
 }
 
 /// Returns the changed keys that are applied at run time.
-pub(super) fn live_keys(before: &Settings, after: &Settings) -> Vec<String> {
+pub(super) fn changed_live_keys(before: &Settings, after: &Settings) -> Vec<String> {
     let (old, new) = (&before.server, &after.server);
-    let (old_entry, new_entry) = (&old.request_access, &new.request_access);
+    let (old_access, new_access) = (&old.request_access, &new.request_access);
     let keys = [
         ("server.public_url", old.public.url != new.public.url),
         ("server.public_card", old.public.is_card_public != new.public.is_card_public),
@@ -44,16 +44,16 @@ pub(super) fn live_keys(before: &Settings, after: &Settings) -> Vec<String> {
         ("server.max_body_bytes", old.requests.max_body_bytes != new.requests.max_body_bytes),
         ("server.body_timeout", old.requests.body_timeout != new.requests.body_timeout),
         ("server.watch", old.configuration.watch != new.configuration.watch),
-        ("server.presets", old.configuration.presets != new.configuration.presets),
-        ("server.allowed_hosts", old_entry.allowed_hosts != new_entry.allowed_hosts),
-        ("server.allowed_origins", old_entry.allowed_origins != new_entry.allowed_origins),
-        ("server.trusted_proxies", old_entry.trusted_proxies != new_entry.trusted_proxies),
-        ("server.grpc_url_0_3", old_entry.grpc_url_0_3 != new_entry.grpc_url_0_3),
-        ("server.grpc_url_1_0", old_entry.grpc_url_1_0 != new_entry.grpc_url_1_0),
+        ("server.presets", old.configuration.presets_dir != new.configuration.presets_dir),
+        ("server.allowed_hosts", old_access.allowed_hosts != new_access.allowed_hosts),
+        ("server.allowed_origins", old_access.allowed_origins != new_access.allowed_origins),
+        ("server.trusted_proxies", old_access.trusted_proxies != new_access.trusted_proxies),
+        ("server.grpc_url_0_3", old_access.grpc_url_0_3 != new_access.grpc_url_0_3),
+        ("server.grpc_url_1_0", old_access.grpc_url_1_0 != new_access.grpc_url_1_0),
         ("log.level", before.observability.log.level != after.observability.log.level),
         ("lockout", before.callers.lockout != after.callers.lockout),
         ("redaction", before.secrecy.redaction != after.secrecy.redaction),
-        ("metrics", before.observability.metrics != after.observability.metrics),
+        ("metrics", before.observability.serves_metrics != after.observability.serves_metrics),
         ("scheduler.timezone", before.scheduling.timezone != after.scheduling.timezone),
         ("scheduler.seconds", before.scheduling.allows_seconds != after.scheduling.allows_seconds),
     ];
@@ -61,7 +61,7 @@ pub(super) fn live_keys(before: &Settings, after: &Settings) -> Vec<String> {
 }
 
 /// Returns the changed keys that need a restart of the service.
-pub(super) fn restart_keys(startup_settings: &Settings, current: &Settings) -> Vec<String> {
+pub(super) fn changed_restart_keys(startup_settings: &Settings, current: &Settings) -> Vec<String> {
     let (old, new) = (&startup_settings.server, &current.server);
     let keys = [
         ("server.listen", old.listen != new.listen),
@@ -86,7 +86,10 @@ pub(super) fn restart_keys(startup_settings: &Settings, current: &Settings) -> V
         ("telemetry", startup_settings.observability.telemetry != current.observability.telemetry),
         ("retention", startup_settings.retention != current.retention),
         ("inputs", startup_settings.secrecy.inputs != current.secrecy.inputs),
-        ("scheduler.history", startup_settings.scheduling.history != current.scheduling.history),
+        (
+            "scheduler.history",
+            startup_settings.scheduling.history_retention != current.scheduling.history_retention,
+        ),
     ];
     differing_keys(&keys)
 }
@@ -115,7 +118,7 @@ const _: fn(ServerSettings) = |server| {
         drain_timeout: _,
         programs: ProgramSettings { reattach_grace: _, output_memory: _, agent_users: _ },
         durability: _,
-        configuration: ConfigFileSettings { watch: _, presets: _ },
+        configuration: ConfigFileSettings { watch: _, presets_dir: _ },
         request_access: _,
     } = server;
 };
@@ -127,14 +130,22 @@ mod tests {
     #[test]
     fn changes_are_listed_by_name() {
         let (before, after) = ([("a", 1), ("b", 1), ("c", 1)], [("d", 1), ("b", 2), ("a", 1)]);
-        let found =
-            changes(&before, &after, |(name, _)| (*name).to_owned(), |one, other| one == other);
+        let found = diff_by_name(
+            &before,
+            &after,
+            |(name, _)| (*name).to_owned(),
+            |one, other| one == other,
+        );
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let expected =
             Changes { added: names(&["d"]), changed: names(&["b"]), removed: names(&["c"]) };
         assert_eq!(found, expected);
-        let same =
-            changes(&before, &before, |(name, _)| (*name).to_owned(), |one, other| one == other);
+        let same = diff_by_name(
+            &before,
+            &before,
+            |(name, _)| (*name).to_owned(),
+            |one, other| one == other,
+        );
         assert!(same.is_empty());
     }
 }

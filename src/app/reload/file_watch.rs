@@ -22,8 +22,8 @@ pub(super) struct ConfigFiles {
 
 impl ConfigFiles {
     /// Returns the files of settings from this source.
-    pub(super) fn of(source: ConfigSource, settings: &Settings) -> Self {
-        Self { watcher: FileWatcher::of(&source, settings), source }
+    pub(super) fn new(source: ConfigSource, settings: &Settings) -> Self {
+        Self { watcher: FileWatcher::new(&source, settings), source }
     }
 
     /// Returns the source of the configuration.
@@ -69,7 +69,7 @@ struct FileWatcher {
 
 impl FileWatcher {
     /// Returns a watcher of the files of settings from this source.
-    fn of(source: &ConfigSource, settings: &Settings) -> Self {
+    fn new(source: &ConfigSource, settings: &Settings) -> Self {
         let mut watcher =
             Self { config_file: source.file().map(Path::to_owned), ..Self::default() };
         watcher.reset_states(Vec::new());

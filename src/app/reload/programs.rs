@@ -9,7 +9,7 @@ use algonius_actors::model::program::ProgramSpec;
 use tokio::task::spawn_blocking;
 
 use super::Reloader;
-use crate::config::{Agent, AgentWorker, ProgramSearch, is_executable};
+use crate::config::{AgentWorker, ConfiguredAgent, ProgramSearch, is_executable};
 
 /// Program of an agent in the configuration in force.
 struct CheckedProgram {
@@ -29,7 +29,7 @@ impl Reloader {
     /// A program that has not moved costs two system calls, for any number of agents that use it.
     pub(super) async fn check_programs(&mut self) {
         let enabled = self.settings.agents.iter().filter(|agent| agent.spec.enabled);
-        let checked_programs: Vec<_> = enabled.filter_map(CheckedProgram::of).collect();
+        let checked_programs: Vec<_> = enabled.filter_map(CheckedProgram::for_agent).collect();
         // A file system that hangs must not delay the tasks of this thread.
         let Ok(moved) = spawn_blocking(move || find_moved(checked_programs)).await else { return };
         if moved.is_empty() {
@@ -56,7 +56,7 @@ impl Reloader {
 }
 
 impl CheckedProgram {
-    fn of(agent: &Agent) -> Option<Self> {
+    fn for_agent(agent: &ConfiguredAgent) -> Option<Self> {
         let AgentWorker::Program { program, search } = &agent.worker else { return None };
         Some(Self {
             agent: agent.spec.id.clone(),
@@ -90,7 +90,7 @@ fn find_moved(checked_programs: Vec<CheckedProgram>) -> MovedPrograms {
 }
 
 /// Sets the programs of the agents whose program has moved.
-fn set_programs(agents: &mut [Agent], moved_programs: &MovedPrograms) {
+fn set_programs(agents: &mut [ConfiguredAgent], moved_programs: &MovedPrograms) {
     for agent in agents {
         if let Some(new_file) = moved_programs.get(&agent.spec.id) {
             set_program(agent, new_file.clone());
@@ -99,7 +99,7 @@ fn set_programs(agents: &mut [Agent], moved_programs: &MovedPrograms) {
 }
 
 /// Sets the program of an agent, or removes it.
-fn set_program(agent: &mut Agent, new_file: Option<PathBuf>) {
+fn set_program(agent: &mut ConfiguredAgent, new_file: Option<PathBuf>) {
     let AgentWorker::Program { program: program_settings, search } = &mut agent.worker else {
         return;
     };

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use algonius_actors::services::RedactorHandle;
-use algonius_redact::Redaction;
+use algonius_redact::RedactionConfig;
 use algonius_redact::Redactor;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -15,12 +15,15 @@ use tokio::task::spawn_blocking;
 /// Known secrets, and their redactor.
 pub(crate) struct RedactionState {
     secrets: BTreeSet<String>,
-    redaction: Redaction,
+    redaction: RedactionConfig,
     redactor: watch::Sender<Arc<Redactor>>,
 }
 
 impl RedactionState {
-    pub(crate) fn new(secrets: impl IntoIterator<Item = String>, redaction: Redaction) -> Self {
+    pub(crate) fn new(
+        secrets: impl IntoIterator<Item = String>,
+        redaction: RedactionConfig,
+    ) -> Self {
         let secrets: BTreeSet<_> = secrets.into_iter().collect();
         let redactor = watch::Sender::new(Arc::new(build_redactor(&secrets, &redaction)));
         Self { secrets, redaction, redactor }
@@ -28,14 +31,14 @@ impl RedactionState {
 
     /// Returns a handle to the redactor in force.
     pub(crate) fn redactor_handle(&self) -> RedactorHandle {
-        RedactorHandle::of(self.redactor.subscribe())
+        RedactorHandle::new(self.redactor.subscribe())
     }
 
     /// Adds secrets, and replaces the redaction settings. Every text that is read from then on is redacted with them.
     pub(super) async fn extend(
         &mut self,
         secrets: impl IntoIterator<Item = String>,
-        redaction: &Redaction,
+        redaction: &RedactionConfig,
     ) {
         let known_count = self.secrets.len();
         self.secrets.extend(secrets);
@@ -58,6 +61,6 @@ impl RedactionState {
     }
 }
 
-fn build_redactor(secrets: &BTreeSet<String>, redaction: &Redaction) -> Redactor {
+fn build_redactor(secrets: &BTreeSet<String>, redaction: &RedactionConfig) -> Redactor {
     Redactor::new(secrets.iter().cloned()).with_configuration(redaction.clone())
 }

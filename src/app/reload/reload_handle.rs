@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Level;
 
-use crate::serve::ops::admin::{Admin, ListedToken, SwitchResult, TokenSpec};
+use crate::serve::ops::admin::{Administration, ListedToken, SwitchResult, TokenSpec};
 use crate::wire::admin::{ConfigurationStatus, CreatedToken, ReloadResult};
 
 /// Greatest number of queued requests; the sender of a further one waits.
@@ -39,7 +39,7 @@ pub(crate) struct ReloadHandle {
 }
 
 /// Receiver of the requests, and publisher of the configuration in force.
-pub(crate) struct ReloadState {
+pub(crate) struct ReloaderChannels {
     pub(super) requests: mpsc::Receiver<ReloadRequest>,
     pub(super) status: watch::Sender<ConfigurationStatus>,
     pub(super) log_level: watch::Sender<Level>,
@@ -51,7 +51,7 @@ pub(crate) fn channel(
     store: &Arc<Store>,
     level: Level,
     file: Option<&Path>,
-) -> (ReloadHandle, ReloadState) {
+) -> (ReloadHandle, ReloaderChannels) {
     let (sender, requests) = mpsc::channel(QUEUE_CAPACITY);
     let (status, status_receiver) = watch::channel(ConfigurationStatus::default());
     let (log_level, log_level_receiver) = watch::channel(level);
@@ -64,7 +64,7 @@ pub(crate) fn channel(
         store,
         file,
     };
-    (reload_handle, ReloadState { requests, status, log_level })
+    (reload_handle, ReloaderChannels { requests, status, log_level })
 }
 
 impl ReloadHandle {
@@ -93,12 +93,12 @@ impl ReloadHandle {
 }
 
 #[async_trait]
-impl Admin for ReloadHandle {
+impl Administration for ReloadHandle {
     async fn reload(&self) -> Result<ReloadResult, Failure> {
         self.request(|reply| ReloadRequest::Reload("requested by an administrator", reply)).await?
     }
 
-    fn configuration(&self) -> ConfigurationStatus {
+    fn configuration_status(&self) -> ConfigurationStatus {
         self.status.borrow().clone()
     }
 
@@ -113,17 +113,17 @@ impl Admin for ReloadHandle {
         }
     }
 
-    async fn switch(&self, agent: AgentId, enabled: bool) -> Result<SwitchResult, Failure> {
+    async fn switch_agent(&self, agent: AgentId, enabled: bool) -> Result<SwitchResult, Failure> {
         self.request(|reply| ReloadRequest::SwitchAgent(agent, enabled, reply)).await?
     }
 
-    async fn tokens(&self) -> Result<Vec<ListedToken>, Failure> {
+    async fn list_tokens(&self) -> Result<Vec<ListedToken>, Failure> {
         let stored_tokens = self
             .store
             .list_tokens()
             .await
-            .map_err(|error| super::tokens::ledger_failure(&error))?;
-        Ok(super::tokens::listed_tokens(stored_tokens))
+            .map_err(|error| super::token_administration::ledger_failure(&error))?;
+        Ok(super::token_administration::listed_tokens(stored_tokens))
     }
 
     async fn create_token(&self, spec: TokenSpec) -> Result<CreatedToken, Failure> {
@@ -134,7 +134,7 @@ impl Admin for ReloadHandle {
         self.request(|reply| ReloadRequest::RevokeToken(name, reply)).await?
     }
 
-    async fn rotate(&self) -> Result<(), Failure> {
+    async fn rotate_operator_token(&self) -> Result<(), Failure> {
         self.request(ReloadRequest::RotateOperatorToken).await?
     }
 }

@@ -39,7 +39,9 @@ pub(super) fn rejection(error: &StartError) -> ConfigurationError {
         | StartError::ControlGroup { agent, .. } => Some(format!("agents.{agent}")),
         StartError::BackendSandbox { backend, .. }
         | StartError::BackendControlGroup { backend, .. } => Some(backend.section()),
-        StartError::Token { .. } | StartError::ShortToken => Some("server.token_file".to_owned()),
+        StartError::TokenFile { .. } | StartError::ShortToken => {
+            Some("server.token_file".to_owned())
+        }
         _ => None,
     };
     let message = match error {
@@ -50,7 +52,7 @@ pub(super) fn rejection(error: &StartError) -> ConfigurationError {
         }
         StartError::Untrusted(untrusted) => {
             tracing::error!(%error, "the configuration could not be applied");
-            untrusted.without_paths()
+            untrusted.describe_without_paths()
         }
         _ => error.to_string(),
     };

@@ -4,7 +4,7 @@ use algonius_actors::api::Api;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::schedule::ConfiguredSchedule;
 
-use super::difference::changes;
+use super::difference::diff_by_name;
 use crate::config::{OwnedSchedule, SchedulerSettings};
 use crate::wire::admin::{AppliedChanges, Changes};
 
@@ -19,7 +19,7 @@ pub(crate) fn configured_schedules(scheduling: &SchedulerSettings) -> Vec<Config
 /// Returns the changed schedules.
 pub(super) fn schedule_changes(before: &SchedulerSettings, after: &SchedulerSettings) -> Changes {
     let name = |scheduled: &OwnedSchedule| scheduled.spec.id.to_string();
-    changes(&before.schedules, &after.schedules, name, |one, it| one == it)
+    diff_by_name(&before.schedules, &after.schedules, name, |one, it| one == it)
 }
 
 /// Applies changed schedules to the scheduler. Their running executions continue.
@@ -27,7 +27,7 @@ pub(super) fn schedule_changes(before: &SchedulerSettings, after: &SchedulerSett
 /// # Errors
 /// Fails if the scheduler does not apply them. The schedules of `before` stay in force then, and the next reload or
 /// start tries again.
-pub(super) async fn reschedule(
+pub(super) async fn apply_schedules(
     api: &Api,
     (before, after): (SchedulerSettings, &mut SchedulerSettings),
     applied: &mut AppliedChanges,

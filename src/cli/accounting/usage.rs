@@ -6,8 +6,8 @@ use crate::cli::client::ServiceClient;
 use crate::cli::client::percent_encoding::percent_encode;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
-use crate::cli::output::screen::cut;
-use crate::cli::output::usage_text::dollars;
+use crate::cli::output::screen::truncate_line;
+use crate::cli::output::usage_text::format_dollars;
 use crate::wire::api::usage::{UsageAmounts, UsageReport};
 use crate::wire::api::{ExecutionEntry, ExecutionList};
 
@@ -81,7 +81,8 @@ async fn print_tasks(
 
 fn task_row(entry: &ExecutionEntry) -> [String; 9] {
     let accepted = entry.accepted_at.format("%Y-%m-%d %H:%M:%SZ").to_string();
-    let request = entry.summary.as_ref().map(|summary| cut(&summary.request, MAX_REQUEST_CHARS));
+    let request =
+        entry.summary.as_ref().map(|summary| truncate_line(&summary.request, MAX_REQUEST_CHARS));
     let [turns, input, cached, output, cost] = amount_texts(entry.usage);
     let request = request.unwrap_or_default();
     let (id, agent) = (entry.id.clone(), entry.agent.clone());
@@ -97,7 +98,7 @@ fn amount_texts(amounts: UsageAmounts) -> [String; 5] {
     let count_text = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
     let UsageAmounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } =
         amounts;
-    let cost = if cost_micros == 0 { "-".to_owned() } else { dollars(cost_micros) };
+    let cost = if cost_micros == 0 { "-".to_owned() } else { format_dollars(cost_micros) };
     [
         count_text(turns),
         count_text(input_tokens),

@@ -5,20 +5,20 @@ use std::io::{BufRead, IsTerminal};
 
 use serde_json::{Value, json};
 
-use super::draft::ConfigDraft;
+use super::config_draft::ConfigDraft;
 use super::probe;
 use crate::app::confinement::{HostContext, decide_isolation};
 use crate::app::program_versions::TemporaryHolder;
 use crate::cli::args::AddAgentArgs;
 use crate::cli::client::ServiceClient;
+use crate::cli::doctor::agent_environment::AgentEnvironment;
 use crate::cli::doctor::agent_program;
-use crate::cli::doctor::environment::AgentEnvironment;
 use crate::cli::doctor::finding::{Finding, FindingLevel, print_findings};
 use crate::cli::error::CliError;
-use crate::cli::error::add_agent::AddError;
+use crate::cli::error::add_agent::AddAgentError;
 use crate::cli::output::CliOutput;
-use crate::cli::service::installed::InstalledUnit;
-use crate::config::{self, Agent, ServiceFiles, Settings};
+use crate::cli::service::installed_unit::InstalledUnit;
+use crate::config::{self, ConfiguredAgent, ServiceFiles, Settings};
 use crate::host_capabilities;
 use crate::wire::admin::ReloadResult;
 
@@ -46,7 +46,7 @@ pub(super) async fn run(
     let environment =
         AgentEnvironment::query(client.as_ref(), Some(draft.file()), unit, read_config).await;
     let env = |name: &str| environment.variable(name);
-    let (agent, files) = future_agent(&draft, &env, &id)?;
+    let (agent, files) = read_new_agent(&draft, &env, &id)?;
     let mut report = AddReport { findings: unit_findings, ..AddReport::default() };
     report.findings.extend(environment.findings());
     report.findings.extend(check_agent(agent.clone(), &files).await);
@@ -60,7 +60,7 @@ pub(super) async fn run(
     }
     if report.findings.iter().any(|finding| finding.weight == FindingLevel::Bad) {
         print_json_report(&report, &draft, &id, out);
-        return Err(AddError::NotReady.into());
+        return Err(AddAgentError::NotReady.into());
     }
     read_settings(&draft.content_with_table(), &draft, &env)?;
     confirm(&args, &draft, out)?;
@@ -75,7 +75,7 @@ pub(super) async fn run(
 }
 
 /// Checks the program of an agent in its future sandbox.
-async fn check_agent(mut agent: Agent, files: &ServiceFiles) -> Vec<Finding> {
+async fn check_agent(mut agent: ConfiguredAgent, files: &ServiceFiles) -> Vec<Finding> {
     let capabilities = host_capabilities();
     decide_isolation(&mut agent, &HostContext { capabilities: &capabilities, files });
     let has_version =
@@ -94,20 +94,20 @@ async fn check_agent(mut agent: Agent, files: &ServiceFiles) -> Vec<Finding> {
 
 /// Returns the agent as it will be configured, and the files that no agent may access; a missing program is checked
 /// separately.
-fn future_agent(
+fn read_new_agent(
     draft: &ConfigDraft,
     env: &dyn Fn(&str) -> Option<String>,
     id: &str,
-) -> Result<(Agent, ServiceFiles), CliError> {
-    let has_id = |agent: &Agent| agent.spec.id.as_str() == id;
+) -> Result<(ConfiguredAgent, ServiceFiles), CliError> {
+    let has_id = |agent: &ConfiguredAgent| agent.spec.id.as_str() == id;
     // An agent may be added to a configuration whose only fault is that it is empty.
     if read_settings(draft.present_content(), draft, env)
         .is_ok_and(|settings| settings.agents.iter().any(has_id))
     {
-        return Err(AddError::Exists { id: id.to_owned() }.into());
+        return Err(AddAgentError::Exists { id: id.to_owned() }.into());
     }
     let settings = read_settings(&draft.content_with_agent_disabled(), draft, env)?;
-    let agent = settings.agents.into_iter().find(has_id).ok_or(AddError::NotReady)?;
+    let agent = settings.agents.into_iter().find(has_id).ok_or(AddAgentError::NotReady)?;
     Ok((agent, settings.service_files))
 }
 
@@ -118,7 +118,7 @@ fn read_settings(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, CliError> {
     let checked = config::load_text(draft.file(), text, env);
-    checked.map(|checked| checked.settings).map_err(CliError::Configuration)
+    checked.map(|checked| checked.settings).map_err(CliError::InvalidConfiguration)
 }
 
 /// Requests the consent of the person at the terminal, unless `--yes` was given.
@@ -128,13 +128,13 @@ fn confirm(args: &AddAgentArgs, draft: &ConfigDraft, out: &CliOutput) -> Result<
     }
     out.print_note(&format!("to be added to {}:\n\n{}", draft.file().display(), draft.table()));
     if !std::io::stdin().is_terminal() {
-        return Err(AddError::NotConfirmed.into());
+        return Err(AddAgentError::NotConfirmed.into());
     }
     out.print_stderr("Add it? [Y/n] ");
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).map_err(|source| CliError::Input { source })?;
     let is_yes = matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes");
-    if is_yes { Ok(()) } else { Err(AddError::NotConfirmed.into()) }
+    if is_yes { Ok(()) } else { Err(AddAgentError::NotConfirmed.into()) }
 }
 
 /// Reloads the running service and tests the agent. A service that does not run is not an error.
@@ -148,16 +148,16 @@ async fn reload_and_test(
     match client.post::<ReloadResult>("/api/v1/reload", json!({})).await {
         Ok(reloaded) => verify_program_found(client, &reloaded, draft, id).await?,
         Err(CliError::Unreachable { .. }) => return print_next_steps(draft, id, out),
-        Err(error @ CliError::Rejected { .. }) => {
+        Err(error @ CliError::ConfigurationRejected { .. }) => {
             draft.restore()?;
             let (file, message) = (draft.file().to_owned(), error.to_string());
-            return Err(AddError::RejectedByService { file, reason: message }.into());
+            return Err(AddAgentError::RejectedByService { file, reason: message }.into());
         }
         Err(error) => return Err(error),
     }
     let agent_response: Result<Value, _> = client.get(&format!("/api/v1/agents/{id}")).await;
     if agent_response.is_err() {
-        return Err(AddError::OtherConfiguration { file: draft.file().to_owned() }.into());
+        return Err(AddAgentError::OtherConfiguration { file: draft.file().to_owned() }.into());
     }
     report.is_applied = true;
     let probed = probe::send_probe(client, id, None, out).await?;
@@ -178,8 +178,11 @@ async fn verify_program_found(
     };
     draft.restore()?;
     client.post::<ReloadResult>("/api/v1/reload", json!({})).await?;
-    Err(AddError::RejectedByService { file: draft.file().to_owned(), reason: warning.to_string() }
-        .into())
+    Err(AddAgentError::RejectedByService {
+        file: draft.file().to_owned(),
+        reason: warning.to_string(),
+    }
+    .into())
 }
 
 fn print_next_steps(draft: &ConfigDraft, id: &str, out: &CliOutput) -> Result<(), CliError> {

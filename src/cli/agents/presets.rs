@@ -11,7 +11,7 @@ use crate::cli::configuration::{ConfigLocation, load};
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
 use crate::config::presets::{PresetSummary, available_presets};
-use crate::config::{self, Agent};
+use crate::config::{self, ConfiguredAgent};
 use crate::host_capabilities;
 
 /// Preset with its program on this machine.
@@ -29,7 +29,7 @@ pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), Cl
     // The shipped configuration has the default files.
     let settings = load(config)?.settings;
     let (folder, files) =
-        (config.map(|_| settings.server.configuration.presets), settings.service_files);
+        (config.map(|_| settings.server.configuration.presets_dir), settings.service_files);
     let capabilities = host_capabilities();
     let host = HostContext { capabilities: &capabilities, files: &files };
     let holder = TemporaryHolder::start(&capabilities, &files).await.ok();
@@ -61,7 +61,8 @@ async fn preset_row(
     (requester, host): (Option<&VersionRequester>, &HostContext<'_>),
 ) -> PresetRow {
     let agent = default_agent(&summary.name, folder);
-    let program = agent.as_ref().and_then(Agent::program).map(|program| program.command.clone());
+    let program =
+        agent.as_ref().and_then(ConfiguredAgent::program).map(|program| program.command.clone());
     let program = program.filter(|program| program.is_file());
     let status = match agent.filter(|_| program.is_some()).zip(requester) {
         Some((mut agent, requester)) => {
@@ -77,7 +78,7 @@ async fn preset_row(
 }
 
 /// Returns an agent of a preset with default settings.
-fn default_agent(preset: &str, folder: Option<&Path>) -> Option<Agent> {
+fn default_agent(preset: &str, folder: Option<&Path>) -> Option<ConfiguredAgent> {
     let server_section = folder.map_or(String::new(), |folder| {
         format!("[server]\npresets = {}\n", json!(folder.to_string_lossy()))
     });

@@ -2,12 +2,12 @@
 
 use algonius_a2a::problem::ERROR_PAGES_PATH;
 use algonius_actors::model::execution::event::{Event, EventKind};
-use algonius_actors::model::execution::{Interruption, Outcome, State};
+use algonius_actors::model::execution::{ExecutionState, Interruption, Outcome};
 use serde_json::{Value, json};
 
 use crate::cli::client::ServiceClient;
 use crate::cli::client::execution_feed::ExecutionFeed;
-use crate::cli::client::tail::TailItem;
+use crate::cli::client::feed_item::FeedItem;
 use crate::cli::error::CliError;
 use crate::cli::output::progress::ProgressLine;
 use crate::cli::output::time_text::format_duration;
@@ -72,7 +72,7 @@ pub(super) async fn send_probe(
 
 /// Shows the events up to the end or to a request for input; returns true for the latter.
 async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<bool, CliError> {
-    let mut feed = ExecutionFeed::events_of(id.to_owned());
+    let mut feed = ExecutionFeed::without_output(id.to_owned());
     let mut progress = ProgressLine::start(!out.is_json());
     loop {
         let item = tokio::select! {
@@ -80,8 +80,8 @@ async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<boo
             () = progress.tick() => continue,
         };
         let event = match item {
-            Some(TailItem::Event(event)) => event,
-            Some(TailItem::Text(..)) => continue,
+            Some(FeedItem::Event(event)) => event,
+            Some(FeedItem::Text(..)) => continue,
             None => return Ok(false),
         };
         let Some(text) = progress_text(&event) else { continue };
@@ -90,7 +90,8 @@ async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<boo
             out.print_line(&format!("          {text}"));
         }
         progress.show(&text);
-        if matches!(&event.data, EventKind::StateChanged(change) if change.to == State::Waiting) {
+        if matches!(&event.data, EventKind::StateChanged(change) if change.to == ExecutionState::Waiting)
+        {
             return Ok(true);
         }
     }
@@ -99,10 +100,10 @@ async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<boo
 /// Returns the message for a person about an event, if there is one.
 fn progress_text(event: &Event) -> Option<String> {
     match &event.data {
-        EventKind::StateChanged(change) if change.to == State::Starting => {
+        EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
             Some(format!("attempt {}", change.attempt_id.attempt))
         }
-        EventKind::StateChanged(change) if change.to == State::Running => {
+        EventKind::StateChanged(change) if change.to == ExecutionState::Running => {
             Some("running".to_owned())
         }
         EventKind::StateChanged(change)
@@ -110,7 +111,7 @@ fn progress_text(event: &Event) -> Option<String> {
         {
             Some("needs its caller to authenticate".to_owned())
         }
-        EventKind::StateChanged(change) if change.to == State::Waiting => {
+        EventKind::StateChanged(change) if change.to == ExecutionState::Waiting => {
             Some("asks a question".to_owned())
         }
         EventKind::AttemptFailed(failure) => {

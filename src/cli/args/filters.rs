@@ -1,7 +1,7 @@
 //! Filters of tasks, as a query of the service.
 
 use algonius_actors::model::code::{Category, Code};
-use algonius_actors::model::execution::{Outcome, State};
+use algonius_actors::model::execution::{ExecutionState, Outcome};
 
 use crate::cli::client::percent_encoding::percent_encode;
 use crate::config::nearest_word;
@@ -19,7 +19,7 @@ pub struct Filters {
     #[arg(long, value_parser = parse_outcome)]
     pub outcome: Option<String>,
     /// Tasks that failed with this code, such as agent-exit.
-    #[arg(long, value_name = "CODE", value_parser = parse_failure)]
+    #[arg(long, value_name = "CODE", value_parser = parse_failure_code)]
     pub failure: Option<String>,
     /// Tasks that failed with this category: transient, permanent, agent or system.
     #[arg(long, value_parser = parse_category)]
@@ -73,14 +73,14 @@ impl Filters {
 }
 
 fn parse_state(text: &str) -> Result<String, String> {
-    parse_keyword(text, &State::ALL.iter().map(|state| state.as_str()).collect::<Vec<_>>())
+    parse_keyword(text, &ExecutionState::ALL.iter().map(|state| state.as_str()).collect::<Vec<_>>())
 }
 
 fn parse_outcome(text: &str) -> Result<String, String> {
     parse_keyword(text, &Outcome::ALL.iter().map(|it| it.state().as_str()).collect::<Vec<_>>())
 }
 
-fn parse_failure(text: &str) -> Result<String, String> {
+fn parse_failure_code(text: &str) -> Result<String, String> {
     parse_keyword(text, &Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>())
 }
 
@@ -112,10 +112,11 @@ mod tests {
     fn an_unknown_word_suggests_the_nearest() {
         assert_eq!(parse_outcome("completed"), Ok("completed".to_owned()));
         assert_eq!(parse_outcome("complete"), Err("did you mean `completed`?".to_owned()));
-        assert_eq!(parse_failure("agent-exti"), Err("did you mean `agent-exit`?".to_owned()));
+        assert_eq!(parse_failure_code("agent-exti"), Err("did you mean `agent-exit`?".to_owned()));
         assert_eq!(parse_trigger("x"), Err("known: api, hop, probe, schedule".to_owned()));
         assert!(
-            parse_failure("nonsense").is_err_and(|message| message.contains("algonius explain"))
+            parse_failure_code("nonsense")
+                .is_err_and(|message| message.contains("algonius explain"))
         );
     }
 

@@ -113,10 +113,10 @@ pub struct ScheduleOptions {
     pub params: Vec<(String, String)>,
     /// Treatment of missed due times.
     #[command(flatten)]
-    pub missed: MissedOptions,
+    pub missed: MissedOccurrenceOptions,
     /// Treatment of single runs.
     #[command(flatten)]
-    pub runs: RunOptions,
+    pub runs: ScheduledRunOptions,
     /// Number of consecutive failures that raise an alert; 0 disables the alert.
     #[arg(long, value_name = "COUNT")]
     pub alert_after: Option<u32>,
@@ -127,7 +127,7 @@ pub struct ScheduleOptions {
 
 /// Treatment of due times at which the service was down.
 #[derive(Debug, clap::Args)]
-pub struct MissedOptions {
+pub struct MissedOccurrenceOptions {
     /// Policy for due times while the service was down.
     #[arg(long, value_parser = ["skip", "once", "all"])]
     pub missed: Option<String>,
@@ -141,7 +141,7 @@ pub struct MissedOptions {
 
 /// Treatment of the runs of a schedule.
 #[derive(Debug, clap::Args)]
-pub struct RunOptions {
+pub struct ScheduledRunOptions {
     /// Policy for due times while a previous run has not ended.
     #[arg(long, value_parser = ["skip", "queue", "cancel_previous", "allow"])]
     pub overlap: Option<String>,

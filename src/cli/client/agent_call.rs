@@ -4,23 +4,23 @@ use hyper::Method;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::error_response::result_of;
-use super::http::{RequestHeader, ServiceClient, into_event_stream};
+use super::error_response::take_rpc_result;
 use super::percent_encoding::percent_encode;
+use super::service_client::{RequestHeader, ServiceClient, into_event_stream};
 use crate::cli::error::CliError;
 use crate::config::nearest_word;
 use crate::wire::api::{AgentList, ErrorBody};
 
 impl ServiceClient {
     /// Makes one JSON-RPC call to an agent.
-    pub(crate) async fn request(
+    pub(crate) async fn call_rpc(
         &self,
         agent: &str,
         method: &str,
         params: Value,
     ) -> Result<Value, CliError> {
-        let (path, document) = rpc_call(agent, method, &params);
-        let result = self.call(Method::POST, &path, Some(document)).await.and_then(result_of);
+        let (path, document) = rpc_path_and_body(agent, method, &params);
+        let result = self.call(Method::POST, &path, Some(document)).await.and_then(take_rpc_result);
         match result {
             Err(error) => Err(self.with_suggestion(error, agent).await),
             result => result,
@@ -34,10 +34,11 @@ impl ServiceClient {
         (method, params): (&str, Value),
         headers: &[RequestHeader],
     ) -> Result<Incoming, CliError> {
-        let (path, document) = rpc_call(agent, method, &params);
-        let opened =
-            into_event_stream(self.send_with(Method::POST, &path, Some(document), headers).await?)
-                .await;
+        let (path, document) = rpc_path_and_body(agent, method, &params);
+        let opened = into_event_stream(
+            self.send_with_headers(Method::POST, &path, Some(document), headers).await?,
+        )
+        .await;
         match opened {
             Err(error) => Err(self.with_suggestion(error, agent).await),
             opened => opened,
@@ -59,7 +60,7 @@ impl ServiceClient {
 }
 
 /// Returns the path and the document of one JSON-RPC call.
-fn rpc_call(agent: &str, method: &str, params: &Value) -> (String, Value) {
+fn rpc_path_and_body(agent: &str, method: &str, params: &Value) -> (String, Value) {
     let document = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     (format!("/agents/{}/v1", percent_encode(agent)), document)
 }

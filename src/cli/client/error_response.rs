@@ -6,7 +6,7 @@ use crate::cli::error::CliError;
 use crate::wire::api::ErrorBody;
 
 /// Returns the result of a JSON-RPC response.
-pub(crate) fn result_of(mut response: Value) -> Result<Value, CliError> {
+pub(crate) fn take_rpc_result(mut response: Value) -> Result<Value, CliError> {
     match (response.get_mut("result").map(Value::take), response.get("error")) {
         (Some(result), None) => Ok(result),
         (_, Some(error)) => Err(CliError::Refused(rpc_error_body(error))),
@@ -33,7 +33,7 @@ fn parse_rejection(document: &Value) -> Option<CliError> {
     let faults = document.get("rejected")?.as_array().filter(|faults| !faults.is_empty())?;
     let faults = faults.iter().filter_map(|fault| serde_json::from_value(fault.clone()).ok());
     let error_body = error_body(document, document.get("detail"));
-    Some(CliError::Rejected { error_body, faults: faults.collect() })
+    Some(CliError::ConfigurationRejected { error_body, faults: faults.collect() })
 }
 
 /// Converts a JSON-RPC error. The details of the service are the metadata of the first detail.

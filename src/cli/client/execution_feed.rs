@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
 use super::ServiceClient;
+use super::feed_item::FeedItem;
 use super::sse_stream::SseStream;
-use super::tail::TailItem;
 use crate::cli::error::CliError;
 use crate::wire::api::ExecutionEntry;
 use crate::wire::api::history::TextUpdate;
@@ -50,7 +50,7 @@ impl ExecutionFeed {
     }
 
     /// Creates the feed of an execution without the output of its program.
-    pub(crate) const fn events_of(id: String) -> Self {
+    pub(crate) const fn without_output(id: String) -> Self {
         Self::new(id, "")
     }
 
@@ -61,7 +61,7 @@ impl ExecutionFeed {
     pub(crate) async fn next(
         &mut self,
         client: &ServiceClient,
-    ) -> Result<Option<TailItem>, CliError> {
+    ) -> Result<Option<FeedItem>, CliError> {
         let mut attempts = 0;
         loop {
             match self.read(client).await {
@@ -76,7 +76,7 @@ impl ExecutionFeed {
     }
 
     /// Returns the next relevant event. The future can be dropped without loss.
-    async fn read(&mut self, client: &ServiceClient) -> Result<Option<TailItem>, CliError> {
+    async fn read(&mut self, client: &ServiceClient) -> Result<Option<FeedItem>, CliError> {
         if self.stream.is_none() {
             self.stream = Some(self.open(client).await?);
         }
@@ -85,11 +85,11 @@ impl ExecutionFeed {
             self.cursor = stream.cursor().map(str::to_owned);
             match event.name.as_str() {
                 "event" => {
-                    return Ok(Some(TailItem::Event(Box::new(parse_document(&event.data)?))));
+                    return Ok(Some(FeedItem::Event(Box::new(parse_document(&event.data)?))));
                 }
                 "text" => {
                     let TextUpdate { channel, text, .. } = parse_document(&event.data)?;
-                    return Ok(Some(TailItem::Text(channel, text)));
+                    return Ok(Some(FeedItem::Text(channel, text)));
                 }
                 "error" => return Err(CliError::Refused(parse_document(&event.data)?)),
                 "rest" => {
@@ -117,7 +117,7 @@ impl ExecutionFeed {
         if let Some(Ok(cursor)) = cursor {
             headers.push((HeaderName::from_static("last-event-id"), cursor));
         }
-        client.stream(&path, &headers).await.map(SseStream::of)
+        client.open_stream(&path, &headers).await.map(SseStream::new)
     }
 }
 

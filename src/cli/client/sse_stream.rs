@@ -27,7 +27,7 @@ pub(crate) struct SseStream {
 
 impl SseStream {
     /// Creates the reader of a stream.
-    pub(crate) fn of(body: Incoming) -> Self {
+    pub(crate) fn new(body: Incoming) -> Self {
         Self { body, parser: SseParser::default() }
     }
 

@@ -15,7 +15,7 @@ use crate::app::file_trust;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
 use crate::config::{
-    self, Agent, AgentWorker, ConfigFault, FaultCode, LoadedConfig, Settings, Severity,
+    self, AgentWorker, ConfigFault, ConfiguredAgent, FaultCode, LoadedConfig, Settings, Severity,
 };
 use crate::host_capabilities;
 
@@ -43,10 +43,11 @@ struct Diagnostic {
 /// Fails if the configuration is invalid; with `strict`, also if one of its agents cannot serve.
 pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<(), CliError> {
     let LoadedConfig { mut settings, warnings } = match load(file) {
-        Err(CliError::Configuration(faults)) if out.is_json() => {
-            let diagnostics: Vec<_> = faults.iter().map(|it| Diagnostic::of(it, strict)).collect();
+        Err(CliError::InvalidConfiguration(faults)) if out.is_json() => {
+            let to_diagnostic = |fault| Diagnostic::from_fault(fault, strict);
+            let diagnostics: Vec<_> = faults.iter().map(to_diagnostic).collect();
             out.print_json(&json!({"diagnostics": diagnostics}));
-            return Err(CliError::Configuration(faults));
+            return Err(CliError::InvalidConfiguration(faults));
         }
         checked => checked?,
     };
@@ -54,21 +55,21 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
     // Another user may run the service, so untrusted files are only a warning here.
     let untrusted: Vec<_> =
         file_trust::faults(&settings, file).iter().map(ToString::to_string).collect();
-    let obstacle =
-        file.and_then(|file| file_trust::automatic_reload_obstacle(&settings, Some(file)));
+    let obstacle = |file| file_trust::automatic_reload_obstacle(&settings, Some(file));
+    let unwatched_reason = file.and_then(obstacle);
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
     let is_unavailable = |fault: &&ConfigFault| fault.severity == Severity::Unavailable;
     let unavailable_count = warnings.iter().filter(is_unavailable).count();
     if out.is_json() {
-        let faults = warnings.iter().map(|fault| Diagnostic::of(fault, strict));
-        let diagnostics: Vec<_> =
-            faults.chain(machine_warnings(&settings, &untrusted, obstacle.as_deref())).collect();
-        let local_agents = settings.agents.iter().filter_map(with_boundary);
+        let faults = warnings.iter().map(|fault| Diagnostic::from_fault(fault, strict));
+        let machine = machine_warnings(&settings, &untrusted, unwatched_reason.as_deref());
+        let diagnostics: Vec<_> = faults.chain(machine).collect();
+        let local_agents = settings.agents.iter().filter_map(agent_with_boundary);
         let boundaries: BTreeMap<_, _> =
             local_agents.map(|(agent, boundary)| (agent.spec.id.as_str(), boundary)).collect();
         out.print_json(&json!({
             "agents": agents, "boundaries": boundaries, "untrusted": untrusted,
-            "unwatched_reason": obstacle, "diagnostics": diagnostics,
+            "unwatched_reason": unwatched_reason, "diagnostics": diagnostics,
         }));
         return strict_result(strict, unavailable_count);
     }
@@ -76,16 +77,15 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
     for fault in &untrusted {
         out.print_note(&format!("warning: `serve` refuses to start here: {fault}"));
     }
-    for (agent, boundary) in settings.agents.iter().filter_map(with_boundary) {
+    for (agent, boundary) in settings.agents.iter().filter_map(agent_with_boundary) {
         print_gaps(("agent", agent.spec.id.as_str()), boundary, out);
     }
     for (backend, program) in backends(&settings) {
         print_gaps((backend.noun(), backend.name()), &program.confinement.boundary, out);
     }
-    if let Some(reason) = obstacle.filter(|_| settings.server.configuration.watch) {
-        out.print_note(&format!(
-            "warning: changed files are applied only by `algonius reload`: {reason}"
-        ));
+    if let Some(reason) = unwatched_reason.filter(|_| settings.server.configuration.watch) {
+        let effect = "changed files are applied only by `algonius reload`";
+        out.print_note(&format!("warning: {effect}: {reason}"));
     }
     let suffix = match unavailable_count {
         0 => String::new(),
@@ -117,7 +117,7 @@ fn steps_text(spec: &AgentSpec) -> String {
 }
 
 impl Diagnostic {
-    fn of(fault: &ConfigFault, strict: bool) -> Self {
+    fn from_fault(fault: &ConfigFault, strict: bool) -> Self {
         let nonzero = |number: usize| (number > 0).then_some(number);
         let severity = match fault.severity {
             Severity::Error => "error",
@@ -137,20 +137,20 @@ impl Diagnostic {
     }
 
     /// Creates a warning about this machine, which has no position in the file.
-    fn of_machine(code: FaultCode, key: Option<String>, message: String, hint: &str) -> Self {
+    fn for_machine(code: FaultCode, key: Option<String>, message: String, hint: &str) -> Self {
         let (file, line, column, hint) = (None, None, None, Some(hint.to_owned()));
         Self { severity: "warning", code, file, line, column, key, message, hint }
     }
 }
 
 /// Returns an agent with the boundary between it and the service, if it runs on this machine.
-fn with_boundary(agent: &Agent) -> Option<(&Agent, &Boundary)> {
+fn agent_with_boundary(agent: &ConfiguredAgent) -> Option<(&ConfiguredAgent, &Boundary)> {
     Some((agent, &agent.spec.confinement()?.boundary))
 }
 
 /// Returns the backend programs that agents use, each once.
 fn backends(settings: &Settings) -> BTreeMap<BackendRole, &BackendProgram> {
-    settings.agents.iter().flat_map(Agent::backends).collect()
+    settings.agents.iter().flat_map(ConfiguredAgent::backends).collect()
 }
 
 fn print_gaps((kind, name): (&str, &str), boundary: &Boundary, out: &CliOutput) {
@@ -167,8 +167,8 @@ fn machine_warnings(
     untrusted: &[String],
     unwatched_reason: Option<&str>,
 ) -> Vec<Diagnostic> {
-    let machine_warning = Diagnostic::of_machine;
-    let agents = settings.agents.iter().filter_map(with_boundary);
+    let machine_warning = Diagnostic::for_machine;
+    let agents = settings.agents.iter().filter_map(agent_with_boundary);
     let agents = agents.map(|(agent, boundary)| {
         (format!("agents.{}", agent.spec.id), boundary.warning("the agent"))
     });
@@ -204,7 +204,7 @@ fn machine_warnings(
 /// Fails a strict check of a configuration in which some agents cannot serve.
 const fn strict_result(strict: bool, unavailable_count: usize) -> Result<(), CliError> {
     if strict && unavailable_count > 0 {
-        return Err(CliError::Unavailable { agents: unavailable_count });
+        return Err(CliError::UnavailableAgents { agents: unavailable_count });
     }
     Ok(())
 }

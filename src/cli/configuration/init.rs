@@ -12,7 +12,7 @@ use crate::platform::operator_token;
 
 /// Paths of the written files.
 pub(crate) struct WrittenFiles {
-    pub(crate) file: PathBuf,
+    pub(crate) config_file: PathBuf,
     token_file: PathBuf,
 }
 
@@ -24,39 +24,40 @@ pub(crate) fn run(folder: Option<&Path>, force: bool, out: &CliOutput) -> Result
         (None, Some(file)) => file,
         (None, None) => PathBuf::from("supervisor.toml"),
     };
-    let WrittenFiles { file, token_file } = write(file, force)?;
+    let WrittenFiles { config_file, token_file } = write_files(file, force)?;
     if out.is_json() {
         let path_text = |file: &Path| file.display().to_string();
         out.print_json(
-            &json!({"configuration": path_text(&file), "token": path_text(&token_file)}),
+            &json!({"configuration": path_text(&config_file), "token": path_text(&token_file)}),
         );
         return Ok(());
     }
-    out.print_line(&format!("configuration  {}", file.display()));
+    out.print_line(&format!("configuration  {}", config_file.display()));
     out.print_line(&format!("token          {}", token_file.display()));
-    let is_found = ConfigLocation::find(None).file.as_ref() == Some(&file);
+    let is_found = ConfigLocation::find(None).file.as_ref() == Some(&config_file);
     let config_option =
-        if is_found { String::new() } else { format!(" --config {}", file.display()) };
+        if is_found { String::new() } else { format!(" --config {}", config_file.display()) };
     out.print_line(&format!("next           algonius serve{config_option}"));
     Ok(())
 }
 
 /// Writes the shipped configuration into a file, and a token beside the data of the service.
-pub(crate) fn write(file: PathBuf, force: bool) -> Result<WrittenFiles, CliError> {
+pub(crate) fn write_files(config_file: PathBuf, force: bool) -> Result<WrittenFiles, CliError> {
     let file_error = |problem, file: &Path| {
         let file = file.to_owned();
         move |source| CliError::File { problem, file, source }
     };
-    let folder = file.parent().unwrap_or(Path::new("."));
+    let folder = config_file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(file_error("cannot make", folder))?;
     let mut options = std::fs::OpenOptions::new();
     // `create_new` fails in the same call if a file exists, so no other process can come in between.
     options.write(true).create_new(!force).create(force).truncate(force);
-    let opened_file = options.open(&file).map_err(file_error("cannot write", &file))?;
+    let opened_file =
+        options.open(&config_file).map_err(file_error("cannot write", &config_file))?;
     std::io::Write::write_all(&mut { opened_file }, config::SHIPPED_CONFIG.as_bytes())
-        .map_err(file_error("cannot write", &file))?;
+        .map_err(file_error("cannot write", &config_file))?;
     let env = |name: &str| std::env::var(name).ok();
     let token_file = config::default_token_file(&env);
     operator_token::read_or_create(&token_file).map_err(file_error("cannot write", &token_file))?;
-    Ok(WrittenFiles { file, token_file })
+    Ok(WrittenFiles { config_file, token_file })
 }

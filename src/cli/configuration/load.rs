@@ -12,5 +12,5 @@ pub(crate) fn load(file: Option<&Path>) -> Result<LoadedConfig, CliError> {
         Some(file) => config::load(file, &env),
         None => config::load_shipped(&env),
     };
-    loaded.map_err(CliError::Configuration)
+    loaded.map_err(CliError::InvalidConfiguration)
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use algonius_redact::{Redaction, RedactionStream, Redactor};
+use algonius_redact::{RedactionConfig, Redactor, StreamRedactor};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ pub(crate) fn run(
     secret_files: Vec<PathBuf>,
 ) -> Result<(), CliError> {
     let mut secrets = read_secrets(secret_files)?;
-    let mut redaction = Redaction::default();
+    let mut redaction = RedactionConfig::default();
     if let Some(config) = config {
         let LoadedConfig { settings, .. } = load(Some(config))?;
         secrets.extend(settings.secrecy.secrets);
@@ -57,7 +57,7 @@ fn redact_text(
     mut output: impl Write,
     redactor: Arc<Redactor>,
 ) -> Result<(), CliError> {
-    let mut stream = RedactionStream::new(redactor);
+    let mut stream = StreamRedactor::new(redactor);
     let mut bytes = vec![0; READ_BUFFER_BYTES];
     loop {
         let count = input.read(&mut bytes).map_err(|source| CliError::Input { source })?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::cli::service::install_paths::{DirectoryVariables, UnitOwner};
-use crate::cli::service::installed::InstalledUnit;
+use crate::cli::service::installed_unit::InstalledUnit;
 
 /// Reason why a file is the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -54,7 +54,7 @@ impl ConfigLocation {
         if let Some(unit) = InstalledUnit::find() {
             return Self { file: Some(unit.config_file), origin: ConfigOrigin::Unit };
         }
-        let directories = DirectoryVariables::of_this_process();
+        let directories = DirectoryVariables::from_env();
         let defaults =
             [(UnitOwner::User, ConfigOrigin::User), (UnitOwner::Machine, ConfigOrigin::Machine)];
         let existing = defaults.into_iter().find_map(|(owner, origin)| {
@@ -66,7 +66,7 @@ impl ConfigLocation {
 
     /// Returns the path of the present user's file, even if it does not exist; `None` if no home directory is known.
     pub(crate) fn user_file() -> Option<PathBuf> {
-        UnitOwner::User.config_file(&DirectoryVariables::of_this_process()).ok()
+        UnitOwner::User.config_file(&DirectoryVariables::from_env()).ok()
     }
 
     /// Returns the file and the reason for its choice, in one line.

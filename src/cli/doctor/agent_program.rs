@@ -9,11 +9,11 @@ use nix::unistd::{AccessFlags, access};
 
 use super::finding::Finding;
 use crate::app::program_versions::{VersionRequester, inspect_program};
-use crate::config::Agent;
+use crate::config::ConfiguredAgent;
 
 /// Returns the findings, the ones to fix first at the top.
 pub(in crate::cli) async fn check(
-    agent: &Agent,
+    agent: &ConfiguredAgent,
     requester: Option<&VersionRequester>,
 ) -> Vec<Finding> {
     let Some(settings) = agent.program() else { return Vec::new() };
@@ -30,13 +30,13 @@ pub(in crate::cli) async fn check(
     findings
 }
 
-fn subject(agent: &Agent, aspect: &str) -> String {
+fn finding_subject(agent: &ConfiguredAgent, aspect: &str) -> String {
     format!("agent {}, {aspect}", agent.spec.id)
 }
 
 /// Checks that the program exists; otherwise the finding explains its installation.
-fn program_finding(agent: &Agent, settings: &ProgramSpec, is_executable: bool) -> Finding {
-    let (subject, command) = (subject(agent, "program"), settings.command.display());
+fn program_finding(agent: &ConfiguredAgent, program: &ProgramSpec, is_executable: bool) -> Finding {
+    let (subject, command) = (finding_subject(agent, "program"), program.command.display());
     if is_executable {
         return Finding::good(subject, command.to_string());
     }
@@ -52,14 +52,14 @@ fn program_finding(agent: &Agent, settings: &ProgramSpec, is_executable: bool) -
 
 /// Checks the version, if the preset defines how to query it.
 async fn version_finding(
-    agent: &Agent,
-    settings: &Arc<ProgramSpec>,
+    agent: &ConfiguredAgent,
+    program: &Arc<ProgramSpec>,
     requester: &VersionRequester,
 ) -> Option<Finding> {
-    settings.program_runtime.version.as_ref()?;
+    program.program_runtime.version.as_ref()?;
     let ProgramStatus { version, warning, tested, .. } =
-        inspect_program(requester, Arc::clone(&agent.spec), Arc::clone(settings)).await;
-    let subject = subject(agent, "version");
+        inspect_program(requester, Arc::clone(&agent.spec), Arc::clone(program)).await;
+    let subject = finding_subject(agent, "version");
     Some(match (warning, version) {
         (Some(warning), _) => {
             Finding::warning(&subject, warning, "install a release that was tested, or try it out")
@@ -73,29 +73,29 @@ async fn version_finding(
 }
 
 /// Checks that one of the agent's keys is set.
-fn key_finding(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
+fn key_finding(agent: &ConfiguredAgent, program: &ProgramSpec) -> Option<Finding> {
     let keys = &agent.preset_metadata.credential_variables;
     if keys.is_empty() {
         return None;
     }
-    let subject = subject(agent, "key");
-    let is_set = |key: &&String| settings.env.contains_key(*key);
+    let subject = finding_subject(agent, "key");
+    let is_set = |key: &&String| program.env.contains_key(*key);
     if let Some(key) = keys.iter().find(is_set) {
         return Some(Finding::good(subject, format!("{key} is set")));
     }
     let names = keys.join(" or ");
     let mut fix = format!("set {names} in the environment of the service");
     if let Some(login) = &agent.preset_metadata.login_command {
-        let home = settings.program_runtime.home.display();
+        let home = program.program_runtime.home.display();
         fix.push_str(&format!(", or log in:\n           HOME={home} {login}"));
     }
     Some(Finding::warning(&subject, "the agent has no key for its model", fix))
 }
 
 /// Checks that the agent's own home directory can be created or written to.
-fn home_finding(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
-    let path = &settings.program_runtime.agent_home.as_ref()?.path;
-    let (subject, path_text) = (subject(agent, "home"), path.display());
+fn home_finding(agent: &ConfiguredAgent, program: &ProgramSpec) -> Option<Finding> {
+    let path = &program.program_runtime.agent_home.as_ref()?.path;
+    let (subject, path_text) = (finding_subject(agent, "home"), path.display());
     let fix = "give the folder to the user of the service";
     if path.is_dir() {
         return Some(match access(path, AccessFlags::W_OK) {

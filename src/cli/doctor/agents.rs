@@ -13,12 +13,12 @@ use algonius_actors::model::host::sandbox::{
 use algonius_actors::model::program::ProgramSpec;
 
 use super::finding::Finding;
-use super::resource_limits::{GROUP_FIX, LimitReport};
+use super::resource_limits::{CGROUP_FIX, LimitReport};
 use super::{agent_program, backend_program, model_provider, version};
 use crate::app::confinement::{HostContext, decide_isolation, falls_short};
 use crate::app::file_trust;
 use crate::app::program_versions::TemporaryHolder;
-use crate::config::{Agent, AgentWorker, Settings};
+use crate::config::{AgentWorker, ConfiguredAgent, Settings};
 
 /// Checks all agents; `file` is the configuration file, if there is one.
 pub(super) async fn check(
@@ -31,10 +31,12 @@ pub(super) async fn check(
     let mut findings: Vec<_> = watch_finding(settings, file).into_iter().collect();
     // The checks of programs with a preset are more detailed.
     let has_version_query = |program: &Arc<ProgramSpec>| program.program_runtime.version.is_some();
-    let has_detailed_checks =
-        |agent: &Agent| agent.spec.enabled && agent.program().is_some_and(has_version_query);
-    let needs_version_request =
-        |agent: &Agent| has_detailed_checks(agent) || version::has_known_version_flag(agent);
+    let has_detailed_checks = |agent: &ConfiguredAgent| {
+        agent.spec.enabled && agent.program().is_some_and(has_version_query)
+    };
+    let needs_version_request = |agent: &ConfiguredAgent| {
+        has_detailed_checks(agent) || version::has_known_version_flag(agent)
+    };
     let holder = match settings.agents.iter().any(needs_version_request) {
         true => TemporaryHolder::start(capabilities, &settings.service_files).await.ok(),
         false => None,
@@ -91,7 +93,7 @@ fn watch_finding(settings: &Settings, file: Option<&Path>) -> Option<Finding> {
 
 /// Returns the finding about an agent whose program was found, with its isolation.
 fn isolation_finding(
-    agent: &Agent,
+    agent: &ConfiguredAgent,
     (program, confinement): (&ProgramSpec, &Confinement),
     (capabilities, version): (&HostCapabilities, &str),
 ) -> Finding {
@@ -114,13 +116,13 @@ fn isolation_finding(
             Finding::bad(&subject, text, suggested_fix(confinement, &program.sandbox))
         }
         true => Finding::warning(&subject, text, suggested_fix(confinement, &program.sandbox)),
-        false if limits.lacks_group => Finding::warning(&subject, text, GROUP_FIX),
+        false if limits.lacks_cgroup => Finding::warning(&subject, text, CGROUP_FIX),
         false => Finding::good(subject, text),
     }
 }
 
 /// Returns the finding about a remote agent. The remote service is not called.
-fn remote_finding(agent: &Agent, remote: &RemoteSpec) -> Finding {
+fn remote_finding(agent: &ConfiguredAgent, remote: &RemoteSpec) -> Finding {
     let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
     let RemoteSpec { url, version, binding, .. } = remote;
     let text =
@@ -129,11 +131,13 @@ fn remote_finding(agent: &Agent, remote: &RemoteSpec) -> Finding {
 }
 
 /// Returns the finding about a team: a run fails at a member that accepts no requests.
-fn team_finding(agent: &Agent, plan: &TeamPlan, settings: &Settings) -> Finding {
+fn team_finding(agent: &ConfiguredAgent, plan: &TeamPlan, settings: &Settings) -> Finding {
     let subject = format!("agent {}", agent.spec.id);
-    let is_member = |member: &&Agent| plan.steps.iter().any(|step| step.agent == member.spec.id);
-    let is_closed =
-        |member: &&Agent| !member.spec.enabled || member.spec.unavailable_reason().is_some();
+    let is_member =
+        |member: &&ConfiguredAgent| plan.steps.iter().any(|step| step.agent == member.spec.id);
+    let is_closed = |member: &&ConfiguredAgent| {
+        !member.spec.enabled || member.spec.unavailable_reason().is_some()
+    };
     let mut closed_members = settings.agents.iter().filter(is_member).filter(is_closed);
     if let Some(member) = closed_members.next().filter(|_| agent.spec.enabled) {
         let id = &member.spec.id;

@@ -6,13 +6,13 @@ use algonius_actors::model::host::sandbox::IsolationRequirement;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
 
 use super::finding::Finding;
-use super::resource_limits::{GROUP_FIX, LimitReport};
+use super::resource_limits::{CGROUP_FIX, LimitReport};
 use crate::app::confinement::falls_short;
-use crate::config::{Agent, is_executable};
+use crate::config::{ConfiguredAgent, is_executable};
 
 /// Returns the finding about a backend program, whose isolation has been decided.
 pub(super) fn finding(
-    agent: &Agent,
+    agent: &ConfiguredAgent,
     (backend, program): (BackendRole, &BackendProgram),
     capabilities: &HostCapabilities,
 ) -> Finding {
@@ -20,7 +20,7 @@ pub(super) fn finding(
     let BackendProgram { command, confinement, sandbox, .. } = program;
     let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
     let limits = LimitReport::new(&program.resources, capabilities, agent.spec.enabled);
-    let group_fix = if limits.lacks_group { format!("; {GROUP_FIX}") } else { String::new() };
+    let group_fix = if limits.lacks_cgroup { format!("; {CGROUP_FIX}") } else { String::new() };
     if !command.is_absolute() || !is_executable(command) {
         let (file, clause) = (command.display(), &limits.clause);
         let text = format!("the program {file} is not installed{disabled_note}{clause}");
@@ -39,8 +39,8 @@ pub(super) fn finding(
     let gaps = &confinement.boundary.gaps;
     let is_insufficient = confinement.enforcement.is_incomplete() || !gaps.is_empty();
     if !is_insufficient || !agent.spec.enabled {
-        return match limits.lacks_group {
-            true => Finding::warning(&subject, text, GROUP_FIX),
+        return match limits.lacks_cgroup {
+            true => Finding::warning(&subject, text, CGROUP_FIX),
             false => Finding::good(subject, text),
         };
     }

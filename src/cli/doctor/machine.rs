@@ -8,7 +8,7 @@ use algonius_actors::model::host::resources::Controllers;
 use super::finding::Finding;
 
 /// Oldest kernel on which programs can be started.
-const MIN_KERNEL: (u32, u32) = (5, 9);
+const MIN_KERNEL_VERSION: (u32, u32) = (5, 9);
 /// Minimum number of file descriptors: a running execution uses five.
 const MIN_OPEN_FILES: u64 = 1024;
 /// Maximum time by which the clock may be behind the installation of this program.
@@ -30,7 +30,7 @@ pub(super) fn check(capabilities: &HostCapabilities) -> Vec<Finding> {
 
 fn kernel_finding(capabilities: &HostCapabilities) -> Finding {
     let text = format!("{} (5.9 or later is needed)", capabilities.kernel);
-    match is_new_enough(&capabilities.kernel) {
+    match is_supported_kernel(&capabilities.kernel) {
         true => Finding::good("kernel", text),
         false => Finding::bad("kernel", text, "install a newer kernel"),
     }
@@ -140,10 +140,10 @@ fn clock_finding(modified_at: Option<SystemTime>, now: SystemTime) -> Finding {
     }
 }
 
-fn is_new_enough(release: &str) -> bool {
+fn is_supported_kernel(release: &str) -> bool {
     let mut numbers = release.split(|char: char| !char.is_ascii_digit()).map(str::parse);
     match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= MIN_KERNEL,
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= MIN_KERNEL_VERSION,
         _ => false,
     }
 }
@@ -172,7 +172,7 @@ mod tests {
             ("4.19", false),
             ("", false),
         ] {
-            assert_eq!(is_new_enough(release), expected, "{release}");
+            assert_eq!(is_supported_kernel(release), expected, "{release}");
         }
     }
 }

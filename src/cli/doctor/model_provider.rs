@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::finding::Finding;
-use crate::config::Agent;
+use crate::config::ConfiguredAgent;
 
 /// Time limit for a connection to a provider.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Returns the finding about a cognitive agent. The check opens a connection to the provider of an enabled agent, and
 /// sends nothing.
 pub(super) async fn finding(
-    agent: &Agent,
+    agent: &ConfiguredAgent,
     spec: &CognitiveSpec,
     provider: &ModelProvider,
 ) -> Finding {

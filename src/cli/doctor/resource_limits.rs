@@ -5,14 +5,14 @@ use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapab
 use algonius_actors::model::host::resources::ResourceLimits;
 
 /// Suggested fix for a missing control group.
-pub(super) const GROUP_FIX: &str = "delegate a control group to the service (docs/service.md)";
+pub(super) const CGROUP_FIX: &str = "delegate a control group to the service (docs/service.md)";
 
 /// Limits of a program for a finding.
 pub(super) struct LimitReport {
     /// Clause for the text; empty without limits.
     pub(super) clause: String,
     /// True if a required control group is missing. The service may run in another group than this command.
-    pub(super) lacks_group: bool,
+    pub(super) lacks_cgroup: bool,
 }
 
 impl LimitReport {
@@ -30,6 +30,6 @@ impl LimitReport {
             (None, limits) if limits.is_empty() => String::new(),
             (None, limits) => format!("; {limits}"),
         };
-        Self { clause, lacks_group: missing.is_some() }
+        Self { clause, lacks_cgroup: missing.is_some() }
     }
 }

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::program::program_runtime::VersionSpec;
+use algonius_actors::model::program::runtime_settings::VersionSpec;
 use regex::Regex;
 
 use crate::app::program_versions::VersionRequester;
-use crate::config::Agent;
+use crate::config::ConfiguredAgent;
 
 /// Maximum duration of the program.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -17,7 +17,7 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_LINE_PATTERN: &str = r"(?m)^[ \t]*(\S.{0,59})";
 
 /// Programs that print one line and exit.
-const VERSION_PROGRAMS: &[&str] = &[
+const PROGRAMS_WITH_VERSION_FLAG: &[&str] = &[
     "aider",
     "amp",
     "claude",
@@ -33,15 +33,15 @@ const VERSION_PROGRAMS: &[&str] = &[
 ];
 
 /// True if the program of an agent is started although no preset defines its version query.
-pub(super) fn has_known_version_flag(agent: &Agent) -> bool {
+pub(super) fn has_known_version_flag(agent: &ConfiguredAgent) -> bool {
     let Some(program) = agent.program() else { return false };
     let command = &program.command;
     let name = command.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    VERSION_PROGRAMS.contains(&name) && command.is_absolute()
+    PROGRAMS_WITH_VERSION_FLAG.contains(&name) && command.is_absolute()
 }
 
 /// Returns the version of a program in brackets, or a note that it is unknown. Empty if the program is not started.
-pub(super) async fn version_text(agent: &Agent, requester: &VersionRequester) -> String {
+pub(super) async fn version_text(agent: &ConfiguredAgent, requester: &VersionRequester) -> String {
     let Ok(regex) = Regex::new(FIRST_LINE_PATTERN) else { return String::new() };
     let Some(program) = agent.program().filter(|_| has_known_version_flag(agent)) else {
         return String::new();

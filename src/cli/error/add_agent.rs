@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Reason why an agent was not added. The file is unchanged or restored.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::cli) enum AddError {
+pub(in crate::cli) enum AddAgentError {
     /// The configuration already contains the agent.
     #[error(
         "there is an agent `{id}` already\n  hint: give this one another name by --id (agent-exists)"
@@ -39,7 +39,7 @@ pub(in crate::cli) enum AddError {
     OtherConfiguration { file: PathBuf },
 }
 
-impl AddError {
+impl AddAgentError {
     /// Returns the exit code that the help lists.
     pub(in crate::cli) const fn exit_code(&self) -> u8 {
         match self {

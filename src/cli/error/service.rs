@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Reason why systemd is not available or did not execute the request.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::cli) enum ServiceError {
+pub(in crate::cli) enum ServiceCommandError {
     /// systemd does not run for this user or machine.
     #[error(
         "no systemd of this {owner} answers here\n  hint: start `algonius serve` by the service \
@@ -53,7 +53,7 @@ pub(in crate::cli) enum ServiceError {
     UnknownProgramPath { source: io::Error },
 }
 
-impl ServiceError {
+impl ServiceCommandError {
     /// Returns the exit code that the help lists.
     pub(in crate::cli) const fn exit_code(&self) -> u8 {
         match self {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use super::screen::{cut, terminal_size};
+use super::screen::{terminal_size, truncate_line};
 
 /// Interval between two updates.
 const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ impl ProgressLine {
         // Only one line of the terminal is redrawn; a second one would remain.
         let first_line = self.text.lines().next().unwrap_or_default();
         let line = format!("{first_line} ({} s)", self.started_at.elapsed().as_secs());
-        let line = cut(&line, terminal_size().0.saturating_sub(1));
+        let line = truncate_line(&line, terminal_size().0.saturating_sub(1));
         _ = write!(io::stderr(), "\r{line}\x1b[K");
         self.is_drawn = true;
     }

@@ -13,13 +13,13 @@ const DEFAULT_TERMINAL_SIZE: (usize, usize) = (80, 24);
 /// Lines that replace the previous ones. One draw appears in one step.
 pub(crate) struct Screen {
     /// Number of drawn lines.
-    drawn_lines: usize,
+    drawn_line_count: usize,
 }
 
 impl Screen {
     /// Returns standard output, if it is a terminal.
-    pub(crate) fn of_stdout() -> Option<Self> {
-        io::stdout().is_terminal().then_some(Self { drawn_lines: 0 })
+    pub(crate) fn for_stdout() -> Option<Self> {
+        io::stdout().is_terminal().then_some(Self { drawn_line_count: 0 })
     }
 
     /// Draws lines over the previous ones; lines that do not fit are cut.
@@ -27,8 +27,8 @@ impl Screen {
     /// # Errors
     /// Fails if the terminal is gone.
     pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
-        let (frame, drawn_lines) = frame(lines, self.drawn_lines, terminal_size());
-        self.drawn_lines = drawn_lines;
+        let (frame, drawn_lines) = render_frame(lines, self.drawn_line_count, terminal_size());
+        self.drawn_line_count = drawn_lines;
         let mut stdout = io::stdout().lock();
         stdout.write_all(frame.as_bytes())?;
         stdout.flush()
@@ -37,7 +37,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        if self.drawn_lines > 0 {
+        if self.drawn_line_count > 0 {
             _ = io::stdout().write_all(b"\x1b[?25h"); // The cursor is seen again.
         }
     }
@@ -46,27 +46,30 @@ impl Drop for Screen {
 /// Returns one write and the number of its lines: the cursor goes up over the previous lines and is hidden, each
 /// line is overwritten and cleared to its end, and the lines below are erased. Terminals with synchronized output
 /// show it in one step.
-fn frame(
+fn render_frame(
     lines: &[String],
-    previous_lines: usize,
+    previous_line_count: usize,
     (width, height): (usize, usize),
 ) -> (String, usize) {
     let max_lines = height.saturating_sub(1).max(1);
-    let mut visible: Vec<String> = lines.iter().map(|line| cut(line, width)).collect();
+    let mut visible: Vec<String> = lines.iter().map(|line| truncate_line(line, width)).collect();
     if visible.len() > max_lines {
         let hidden_count = visible.len() + 1 - max_lines;
         visible.truncate(max_lines - 1);
-        visible.push(cut(&format!("… and {hidden_count} more lines"), width));
+        visible.push(truncate_line(&format!("… and {hidden_count} more lines"), width));
     }
-    let cursor_up =
-        if previous_lines == 0 { String::new() } else { format!("\x1b[{previous_lines}A") };
+    let cursor_up = if previous_line_count == 0 {
+        String::new()
+    } else {
+        format!("\x1b[{previous_line_count}A")
+    };
     let body: String = visible.iter().map(|line| format!("{line}\x1b[K\r\n")).collect();
     (format!("\x1b[?2026h\x1b[?25l\r{cursor_up}{body}\x1b[J\x1b[?2026l"), visible.len())
 }
 
 /// Returns a line of this maximum width without control characters.
-pub(crate) fn cut(line: &str, width: usize) -> String {
-    let line = terminal_text::line(line);
+pub(crate) fn truncate_line(line: &str, width: usize) -> String {
+    let line = terminal_text::escape_line(line);
     match line.chars().count() > width {
         true => line.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
         false => line,
@@ -104,19 +107,19 @@ mod tests {
     #[test]
     fn a_frame_overwrites_the_previous_one_and_fits() {
         let lines = |texts: &[&str]| texts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        let (first, drawn_lines) = frame(&lines(&["one", "two"]), 0, (80, 24));
+        let (first, drawn_lines) = render_frame(&lines(&["one", "two"]), 0, (80, 24));
         assert_eq!((drawn_lines, first.contains("\x1b[2A")), (2, false));
-        let (second, drawn_lines) = frame(&lines(&["one"]), 2, (80, 24));
+        let (second, drawn_lines) = render_frame(&lines(&["one"]), 2, (80, 24));
         assert!(second.contains("\r\x1b[2Aone\x1b[K\r\n\x1b[J"), "{second:?}");
         assert_eq!(drawn_lines, 1);
-        let (cut, drawn_lines) = frame(&lines(&["one", "two", "three", "four"]), 0, (4, 4));
+        let (cut, drawn_lines) = render_frame(&lines(&["one", "two", "three", "four"]), 0, (4, 4));
         assert!(cut.contains("one\x1b[K\r\ntwo\x1b[K\r\n… a…\x1b[K\r\n"), "{cut:?}");
         assert_eq!(drawn_lines, 3);
     }
 
     #[test]
     fn control_characters_of_a_line_are_escaped() {
-        assert_eq!(cut("a\x1b[31mb\tc\u{202e}", 80), r"a\x1b[31mb c\u{202e}");
-        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(truncate_line("a\x1b[31mb\tc\u{202e}", 80), r"a\x1b[31mb c\u{202e}");
+        assert_eq!(truncate_line("abcdef", 4), "abc…");
     }
 }

@@ -3,7 +3,7 @@
 use crate::wire::api::usage::UsageAmounts;
 
 /// Formats a cost for people.
-pub(crate) fn dollars(micros: u64) -> String {
+pub(crate) fn format_dollars(micros: u64) -> String {
     format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn usage_line(amounts: UsageAmounts) -> Option<String> {
         count_text(input_tokens, "input tokens"),
         count_text(cached_input_tokens, "of them from a cache"),
         count_text(output_tokens, "output tokens"),
-        (cost_micros > 0).then(|| dollars(cost_micros)),
+        (cost_micros > 0).then(|| format_dollars(cost_micros)),
     ];
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))

@@ -12,13 +12,13 @@ use std::os::unix::net::{SocketAddr as UnixSocketAddr, UnixDatagram};
 const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
 /// Sender of the notifications. Without a socket it does nothing.
-pub(crate) struct Notifier {
+pub(crate) struct SystemdNotifier {
     socket_address: Option<UnixSocketAddr>,
 }
 
-impl Notifier {
+impl SystemdNotifier {
     /// Creates the sender for the socket that the environment names.
-    pub(crate) fn of_environment() -> Self {
+    pub(crate) fn from_env() -> Self {
         let name = std::env::var_os(NOTIFY_SOCKET).filter(|name| !name.is_empty());
         let socket_address = name.and_then(|name| {
             let parsed = parse_socket_name(&name);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::User;
 
-use crate::cli::error::service::ServiceError;
+use crate::cli::error::service::ServiceCommandError;
 
 /// Name of the unit.
 pub(super) const UNIT_NAME: &str = "algonius.service";
@@ -26,19 +26,19 @@ pub(in crate::cli) enum UnitOwner {
 #[derive(Debug, Default)]
 pub(in crate::cli) struct DirectoryVariables {
     pub(super) config_home: Option<PathBuf>,
-    pub(super) path: Option<String>,
+    pub(super) search_path: Option<String>,
 }
 
 impl DirectoryVariables {
-    pub(in crate::cli) fn of_this_process() -> Self {
+    pub(in crate::cli) fn from_env() -> Self {
         let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
         let config_home =
             folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
-        Self { config_home, path: std::env::var("PATH").ok() }
+        Self { config_home, search_path: std::env::var("PATH").ok() }
     }
 
-    fn in_config_home(&self, relative_path: &str) -> Result<PathBuf, ServiceError> {
-        let home = self.config_home.as_ref().ok_or(ServiceError::NoHome)?;
+    fn in_config_home(&self, relative_path: &str) -> Result<PathBuf, ServiceCommandError> {
+        let home = self.config_home.as_ref().ok_or(ServiceCommandError::NoHome)?;
         Ok(home.join(relative_path))
     }
 }
@@ -48,7 +48,7 @@ impl UnitOwner {
     pub(super) fn unit_file(
         &self,
         directories: &DirectoryVariables,
-    ) -> Result<PathBuf, ServiceError> {
+    ) -> Result<PathBuf, ServiceCommandError> {
         match self {
             Self::Machine => Ok(Path::new("/etc/systemd/system").join(UNIT_NAME)),
             Self::User => directories.in_config_home(&format!("systemd/user/{UNIT_NAME}")),
@@ -59,7 +59,7 @@ impl UnitOwner {
     pub(in crate::cli) fn config_file(
         &self,
         directories: &DirectoryVariables,
-    ) -> Result<PathBuf, ServiceError> {
+    ) -> Result<PathBuf, ServiceCommandError> {
         match self {
             Self::Machine => Ok(PathBuf::from("/etc/algonius/supervisor.toml")),
             Self::User => directories.in_config_home("algonius/supervisor.toml"),
@@ -69,24 +69,24 @@ impl UnitOwner {
     /// Returns the search path for agents. The agents of a user are in the search path of that user's terminal,
     /// which systemd does not know.
     pub(super) fn search_path(&self, directories: &DirectoryVariables) -> String {
-        match (self, &directories.path) {
+        match (self, &directories.search_path) {
             (Self::User, Some(path)) => path.clone(),
             (Self::User, None) | (Self::Machine, _) => SYSTEM_PATH.to_owned(),
         }
     }
 
     /// Checks that the user of the service exists.
-    pub(super) fn check_user_exists(&self) -> Result<(), ServiceError> {
+    pub(super) fn check_user_exists(&self) -> Result<(), ServiceCommandError> {
         match self {
             Self::Machine if !matches!(User::from_name(SERVICE_USER), Ok(Some(_))) => {
-                Err(ServiceError::NoUser { user: SERVICE_USER })
+                Err(ServiceCommandError::NoUser { user: SERVICE_USER })
             }
             Self::Machine | Self::User => Ok(()),
         }
     }
 
     /// Returns a remark to print after an installation.
-    pub(super) const fn remark(&self) -> Option<&'static str> {
+    pub(super) const fn install_note(&self) -> Option<&'static str> {
         match self {
             Self::Machine => None,
             Self::User => Some(

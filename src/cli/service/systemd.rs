@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::install_paths::{UNIT_NAME, UnitOwner};
-use crate::cli::error::service::ServiceError;
+use crate::cli::error::service::ServiceCommandError;
 
 /// systemd instance of the machine or of a user.
 pub(super) struct Systemd {
@@ -27,7 +27,7 @@ pub(super) struct SystemdState {
 
 impl Systemd {
     /// Returns the requested instance, if it runs here.
-    pub(super) fn of(owner: &UnitOwner) -> Result<Self, ServiceError> {
+    pub(super) fn for_owner(owner: &UnitOwner) -> Result<Self, ServiceCommandError> {
         let is_running = |folder: &Path| folder.is_dir();
         match owner {
             // Same check as in sd_booted(3).
@@ -37,8 +37,8 @@ impl Systemd {
             UnitOwner::User if user_runtime_dir().is_some_and(|folder| is_running(&folder)) => {
                 Ok(Self { scope_args: &["--user"], log_command: "journalctl --user -u algonius" })
             }
-            UnitOwner::Machine => Err(ServiceError::NoSystemd { owner: "machine" }),
-            UnitOwner::User => Err(ServiceError::NoSystemd { owner: "user" }),
+            UnitOwner::Machine => Err(ServiceCommandError::NoSystemd { owner: "machine" }),
+            UnitOwner::User => Err(ServiceCommandError::NoSystemd { owner: "user" }),
         }
     }
 
@@ -48,10 +48,10 @@ impl Systemd {
     }
 
     /// Runs a command of systemd and returns its output.
-    pub(super) fn run_command(&self, arguments: &[&str]) -> Result<String, ServiceError> {
+    pub(super) fn run_systemctl(&self, arguments: &[&str]) -> Result<String, ServiceCommandError> {
         let mut command = Command::new("systemctl");
         command.args(self.scope_args).args(arguments).stdin(Stdio::null());
-        let refusal = |message: String| ServiceError::Refused {
+        let refusal = |message: String| ServiceCommandError::Refused {
             command: [&["systemctl"], self.scope_args, arguments].concat().join(" "),
             message,
         };
@@ -63,9 +63,9 @@ impl Systemd {
     }
 
     /// Returns the state of the service.
-    pub(super) fn state(&self) -> Result<SystemdState, ServiceError> {
+    pub(super) fn state(&self) -> Result<SystemdState, ServiceCommandError> {
         let properties = "--property=ActiveState,SubState,UnitFileState,MainPID,StatusText";
-        Ok(parse_properties(&self.run_command(&["show", properties, UNIT_NAME])?))
+        Ok(parse_properties(&self.run_systemctl(&["show", properties, UNIT_NAME])?))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::install_paths::UnitOwner;
-use crate::cli::error::service::ServiceError;
+use crate::cli::error::service::ServiceCommandError;
 
 /// First line of every unit that this command writes.
 const UNIT_HEADER: &str = "# algonius as a service of systemd, as `algonius service install";
@@ -30,7 +30,7 @@ impl Unit {
         program: &Path,
         config_file: &Path,
         search_path: String,
-    ) -> Result<Self, ServiceError> {
+    ) -> Result<Self, ServiceCommandError> {
         let program = unit_value("the path of the program", program.to_str())?;
         let config_file = unit_value("the path of the configuration", config_file.to_str())?;
         let search_path = unit_value("PATH", Some(&search_path))?;
@@ -184,9 +184,9 @@ LimitLOCKS=infinity
 ";
 
 /// Checks that a unit can contain the value.
-fn unit_value(name: &'static str, text: Option<&str>) -> Result<String, ServiceError> {
+fn unit_value(name: &'static str, text: Option<&str>) -> Result<String, ServiceCommandError> {
     let is_allowed = |text: &&str| !text.chars().any(|char| char == '$' || char.is_control());
-    text.filter(is_allowed).map(str::to_owned).ok_or(ServiceError::InvalidUnitValue { name })
+    text.filter(is_allowed).map(str::to_owned).ok_or(ServiceCommandError::InvalidUnitValue { name })
 }
 
 /// Returns one quoted word of a line: `%` starts a specifier there, and blanks or quotes end a word.

@@ -189,8 +189,8 @@ fn running_line(execution: &ExecutionStatus, now: DateTime<Utc>) -> String {
 fn budget_lines(budget: &BudgetStatus) -> Vec<String> {
     let line = |bound: &BoundStatus| {
         let (spent, limit) = (
-            bound.measure.display(bound.measure.of(budget.spent)),
-            bound.measure.display(bound.limit),
+            bound.measure.format_amount(bound.measure.amount_in(budget.spent)),
+            bound.measure.format_amount(bound.limit),
         );
         format!("today {spent} of {limit}, anew at {}", budget.renews.format("%Y-%m-%d %H:%MZ"))
     };

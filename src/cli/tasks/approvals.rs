@@ -18,7 +18,7 @@ use crate::wire::api::interactions::{
 };
 
 /// Number of interactions among which a part of an id is looked up.
-const SEARCH_LIMIT: u32 = 1000;
+const MAX_SEARCHED_INTERACTIONS: u32 = 1000;
 
 /// Longest question in a list, in characters.
 const MAX_QUESTION_CHARS: usize = 60;
@@ -162,13 +162,13 @@ fn show(interaction: &InteractionEntry, out: &CliOutput) {
     }
     out.print_line(&format!("interaction  {}", interaction.id));
     out.print_line(&format!("task         {}", interaction.execution));
-    out.print_line(&format!("agent        {}", path_text(interaction)));
+    out.print_line(&format!("agent        {}", agent_path_text(interaction)));
     out.print_line(&format!("state        {}", interaction.state.as_str()));
     out.print_line(&format!("asked        {}", interaction.asked_at.format("%Y-%m-%d %H:%M:%SZ")));
     out.print_line(&format!("expires      {}", interaction.due_at.format("%Y-%m-%d %H:%M:%SZ")));
     // The agent chooses these values.
     let print_value = |name: &str, value: &str| {
-        out.print_line(&format!("{name:<13}{}", terminal_text::value_line(value)));
+        out.print_line(&format!("{name:<13}{}", terminal_text::escape_value_line(value)));
     };
     print_value("question", &interaction.question.message);
     if let Some(call) = &interaction.question.tool {
@@ -195,7 +195,7 @@ fn show(interaction: &InteractionEntry, out: &CliOutput) {
 }
 
 /// Returns the agent that opened the question, after the teams that passed the request on to it.
-fn path_text(interaction: &InteractionEntry) -> String {
+fn agent_path_text(interaction: &InteractionEntry) -> String {
     let names: Vec<_> = interaction.path.iter().map(AgentId::as_str).collect();
     if names.is_empty() { interaction.agent.to_string() } else { names.join(" > ") }
 }
@@ -264,7 +264,7 @@ async fn find_interaction(
     }
     let part: String =
         id_or_part.to_ascii_lowercase().chars().filter(|char| *char != '-').collect();
-    let path = format!("/api/v1/interactions?limit={SEARCH_LIMIT}");
+    let path = format!("/api/v1/interactions?limit={MAX_SEARCHED_INTERACTIONS}");
     let list: InteractionList = client.get(&path).await?;
     let is_match = |interaction: &InteractionEntry| {
         let id = interaction.id.0.simple().to_string();
@@ -277,7 +277,7 @@ async fn find_interaction(
         _ => {
             let candidates =
                 matches.iter().map(|interaction| row(interaction).join("  ")).collect();
-            Err(CliError::Ambiguous { id: id_or_part.to_owned(), candidates, has_more: false })
+            Err(CliError::AmbiguousId { id: id_or_part.to_owned(), candidates, has_more: false })
         }
     }
 }

@@ -6,11 +6,11 @@ use algonius_actors::model::execution::event::{
 };
 use algonius_actors::model::execution::hop::HopStage;
 use algonius_actors::model::execution::step::{StepErrorCause, StepRecord, StepType};
-use algonius_actors::model::execution::{Interruption, State, StateChange};
+use algonius_actors::model::execution::{ExecutionState, Interruption, StateChange};
 use algonius_actors::model::permission::PermissionVerdict;
 
 use crate::cli::client::ServiceClient;
-use crate::cli::output::screen::cut;
+use crate::cli::output::screen::truncate_line;
 use crate::cli::output::time_text::format_time;
 use crate::cli::output::usage_text;
 use crate::wire::api::history::TextPart;
@@ -22,11 +22,15 @@ const MAX_SHOWN_CHARS: usize = 200;
 
 /// Returns a line with the time of an event and its sentence; `None` for an event that is of no use to people. The
 /// text of a message is read from the service.
-pub(crate) async fn line(client: &ServiceClient, id: &str, event: &Event) -> Option<String> {
+pub(crate) async fn fetch_sentence_line(
+    client: &ServiceClient,
+    id: &str,
+    event: &Event,
+) -> Option<String> {
     let sentence = match &event.data {
         EventKind::Message { speaker, pieces, .. } => {
             let message = message_text(client, id, pieces).await;
-            speaker_clause(*speaker, &message)
+            message_sentence(*speaker, &message)
         }
         kind => event_sentence(kind),
     };
@@ -59,14 +63,15 @@ fn event_sentence(kind: &EventKind) -> Option<String> {
         EventKind::SessionLost { message } => Some(format!("context was lost: {message}")),
         EventKind::CheckOutput { stdout, stderr } => Some(format!(
             "the check of the work failed: {}",
-            cut(&format!("{stdout}{stderr}"), MAX_SHOWN_CHARS)
+            truncate_line(&format!("{stdout}{stderr}"), MAX_SHOWN_CHARS)
         )),
-        EventKind::MalformedLine { line, reason, text } => {
-            Some(format!("line {line} of the output {reason}: {}", cut(text, MAX_SHOWN_CHARS)))
-        }
+        EventKind::MalformedLine { line, reason, text } => Some(format!(
+            "line {line} of the output {reason}: {}",
+            truncate_line(text, MAX_SHOWN_CHARS)
+        )),
         EventKind::InteractionOpened { interaction, message, due_at, .. } => Some(format!(
             "the agent asks: {} (interaction {interaction}, until {})",
-            cut(message, MAX_SHOWN_CHARS),
+            truncate_line(message, MAX_SHOWN_CHARS),
             format_time(*due_at)
         )),
         EventKind::InteractionClosed { state, answer, .. } => {
@@ -124,18 +129,18 @@ fn hop_sentence(hop: u32, stage: &HopStage) -> String {
 
 fn state_sentence(change: &StateChange) -> Option<String> {
     match change.to {
-        State::Starting => Some(format!("attempt {} starts", change.attempt_id.attempt)),
-        State::Waiting => Some(match change.interruption {
+        ExecutionState::Starting => Some(format!("attempt {} starts", change.attempt_id.attempt)),
+        ExecutionState::Waiting => Some(match change.interruption {
             Some(Interruption::AuthRequired) => "waits for the caller to authenticate".to_owned(),
             Some(Interruption::InputRequired) | None => {
                 "waits for an answer of the caller".to_owned()
             }
         }),
-        State::Completed => Some("completed".to_owned()),
-        State::Failed => Some(format!("failed: {}", change.reason)),
-        State::Timeout => Some(format!("timed out: {}", change.reason)),
-        State::Cancelled => Some(format!("cancelled: {}", change.reason)),
-        State::Running | State::Cleanup | State::Idle => None,
+        ExecutionState::Completed => Some("completed".to_owned()),
+        ExecutionState::Failed => Some(format!("failed: {}", change.reason)),
+        ExecutionState::Timeout => Some(format!("timed out: {}", change.reason)),
+        ExecutionState::Cancelled => Some(format!("cancelled: {}", change.reason)),
+        ExecutionState::Running | ExecutionState::Cleanup | ExecutionState::Idle => None,
     }
 }
 
@@ -175,10 +180,10 @@ fn step_sentence(step: &AgentStep) -> String {
     }
 }
 
-fn speaker_clause(speaker: MessageRole, message: &str) -> Option<String> {
+fn message_sentence(speaker: MessageRole, message: &str) -> Option<String> {
     let message =
         message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
-    let message = cut(&message.join(" "), MAX_SHOWN_CHARS);
+    let message = truncate_line(&message.join(" "), MAX_SHOWN_CHARS);
     if message.is_empty() {
         return None;
     }

@@ -39,7 +39,7 @@ pub(crate) async fn resolve_task_id(
         several => {
             let has_more = several.len() > MAX_CANDIDATES;
             let candidates = several.iter().take(MAX_CANDIDATES).map(candidate_line).collect();
-            Err(CliError::Ambiguous { id: id_or_part.to_owned(), candidates, has_more })
+            Err(CliError::AmbiguousId { id: id_or_part.to_owned(), candidates, has_more })
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `algonius send`: sends a message to an agent and prints the answer.
 
-mod answer_text;
+mod answer_printer;
 mod pending_question;
 mod published_interaction;
 mod streamed_send;
@@ -34,7 +34,7 @@ pub(crate) async fn run(
     if is_blocking && is_streaming {
         return StreamedSend::new(client, &agent, (out, shows_stderr))?.run(params).await;
     }
-    let task = client.request(&agent, "message/send", params).await?;
+    let task = client.call_rpc(&agent, "message/send", params).await?;
     if out.is_json() {
         out.print_json(&task);
     }
@@ -50,11 +50,11 @@ pub(crate) async fn run(
             out.print_text(answer);
         }
     };
-    finish((client, &agent), &task, print, out).await
+    report_outcome((client, &agent), &task, print, out).await
 }
 
 /// Reports the end of a task: prints its answer with `print`, or returns the reason why there is none.
-async fn finish(
+async fn report_outcome(
     (client, agent): (&ServiceClient, &str),
     task: &Value,
     print: impl FnOnce(&str),

@@ -18,7 +18,7 @@ pub(crate) async fn show_tree(
         out.print_json(&tree);
         return Ok(());
     }
-    out.print_line(&format!("{} {}  {}", tree.agent, facts(&tree), tree.execution));
+    out.print_line(&format!("{} {}  {}", tree.agent, state_summary(&tree), tree.execution));
     print_hops(&tree, "", out);
     if tree.hops.is_empty() {
         out.print_note("this task has no hops: its agent is no team");
@@ -44,7 +44,7 @@ fn hop_line(hop: &HopEntry) -> String {
     let HopEntry { hop: number, step, agent, .. } = hop;
     let member = if step == agent { agent.clone() } else { format!("{step} by {agent}") };
     let state = match (&hop.tree, hop.outcome, hop.stage) {
-        (Some(tree), _, _) => facts(tree),
+        (Some(tree), _, _) => state_summary(tree),
         (None, Some(outcome), _) => outcome.to_string(),
         (None, None, HopStageName::Planned) => "planned".to_owned(),
         (None, None, HopStageName::Taken | HopStageName::Ended) => "unknown".to_owned(),
@@ -55,7 +55,7 @@ fn hop_line(hop: &HopEntry) -> String {
 }
 
 /// Returns the state of an execution, its duration and what it has used.
-fn facts(tree: &ExecutionTree) -> String {
+fn state_summary(tree: &ExecutionTree) -> String {
     let duration = tree.duration_us.map(|duration| format!("after {}", format_duration(duration)));
     let parts = [Some(tree.state.to_string()), duration, usage_text::usage_line(tree.spent)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

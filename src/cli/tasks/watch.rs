@@ -14,8 +14,8 @@ use super::{event_text, lookup};
 use crate::cli::args::filters::Filters;
 use crate::cli::client::ServiceClient;
 use crate::cli::client::execution_feed::ExecutionFeed;
+use crate::cli::client::feed_item::{FeedItem, fetch_items};
 use crate::cli::client::percent_encoding::percent_encode;
-use crate::cli::client::tail::{TailItem, present_items};
 use crate::cli::error::CliError;
 use crate::cli::output::{CliOutput, failure_details};
 use crate::wire::api::agent::AgentDetail;
@@ -30,24 +30,25 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) async fn watch_task(
     client: &ServiceClient,
     id: &str,
-    is_raw: bool,
+    shows_stdout: bool,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let entry: ExecutionEntry = client.get(&format!("/api/v1/executions/{id}")).await?;
-    let channels = ShownChannels::of(client, &entry.agent, is_raw || out.is_json()).await;
+    let channels =
+        PrintedChannels::for_agent(client, &entry.agent, shows_stdout || out.is_json()).await;
     let mut feed = ExecutionFeed::new(id.to_owned(), channels.names());
     while let Some(item) = feed.next(client).await? {
         match item {
             _ if out.is_json() => out.print_document(&to_json(id, &item)),
-            TailItem::Event(event) => {
-                let line = event_text::line(client, id, &event).await;
+            FeedItem::Event(event) => {
+                let line = event_text::fetch_sentence_line(client, id, &event).await;
                 line.into_iter().for_each(|line| out.print_note(&line));
             }
-            TailItem::Text(TextChannel::Stderr, text) => out.print_stderr(&text),
-            TailItem::Text(_, text) => out.print_piece(&text),
+            FeedItem::Text(TextChannel::Stderr, text) => out.print_stderr(&text),
+            FeedItem::Text(_, text) => out.print_piece(&text),
         }
     }
-    out.end();
+    out.end_text();
     let detail: ExecutionDetail = client.get(&format!("/api/v1/executions/{id}")).await?;
     check_outcome(&detail, out)
 }
@@ -66,17 +67,17 @@ fn check_outcome(detail: &ExecutionDetail, out: &CliOutput) -> Result<(), CliErr
 
 /// Texts of an agent's tasks that are shown to people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ShownChannels {
+enum PrintedChannels {
     /// Standard output is the answer, or additional output of the program.
     Output,
     /// Standard output contains events of a protocol, so the answer derived from them is shown.
     Answer,
 }
 
-impl ShownChannels {
+impl PrintedChannels {
     /// Returns the channels of an agent. With `is_raw`, always its standard output.
-    async fn of(client: &ServiceClient, agent: &str, is_raw: bool) -> Self {
-        if is_raw {
+    async fn for_agent(client: &ServiceClient, agent: &str, shows_stdout: bool) -> Self {
+        if shows_stdout {
             return Self::Output;
         }
         // The standard output is shown for an agent that was removed or that the token may not see.
@@ -106,14 +107,19 @@ impl ShownChannels {
 
 /// Channels by agent, so that each agent is requested only once.
 #[derive(Default)]
-struct AgentChannels(BTreeMap<String, ShownChannels>);
+struct AgentChannels(BTreeMap<String, PrintedChannels>);
 
 impl AgentChannels {
-    async fn of(&mut self, client: &ServiceClient, agent: &str, is_raw: bool) -> ShownChannels {
+    async fn find_or_fetch(
+        &mut self,
+        client: &ServiceClient,
+        agent: &str,
+        shows_stdout: bool,
+    ) -> PrintedChannels {
         if let Some(channels) = self.0.get(agent) {
             return *channels;
         }
-        let channels = ShownChannels::of(client, agent, is_raw).await;
+        let channels = PrintedChannels::for_agent(client, agent, shows_stdout).await;
         self.0.insert(agent.to_owned(), channels);
         channels
     }
@@ -123,14 +129,14 @@ impl AgentChannels {
 pub(crate) async fn print_logs(
     client: &ServiceClient,
     agent: Option<String>,
-    (max_tasks, follow, is_raw): (u32, bool, bool),
+    (max_tasks, follow, shows_stdout): (u32, bool, bool),
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let is_raw = is_raw || out.is_json();
+    let shows_stdout = shows_stdout || out.is_json();
     let filters = Filters { agent, ..Filters::default() };
     let path = format!("/api/v1/executions?{}", filters.query(&[("limit", max_tasks.to_string())]));
     if follow {
-        return follow_all(client, &path, is_raw, out).await;
+        return follow_all(client, &path, shows_stdout, out).await;
     }
     let list: ExecutionList = client.get(&path).await?;
     if list.executions.is_empty() {
@@ -141,9 +147,9 @@ pub(crate) async fn print_logs(
     }
     let mut agent_channels = AgentChannels::default();
     for entry in list.executions.iter().rev() {
-        let mut lines = ExecutionLines::of(entry);
-        let channels = agent_channels.of(client, &entry.agent, is_raw).await;
-        for item in present_items(client, &entry.id, channels.text_channels()).await? {
+        let mut lines = ExecutionPrinter::new(entry);
+        let channels = agent_channels.find_or_fetch(client, &entry.agent, shows_stdout).await;
+        for item in fetch_items(client, &entry.id, channels.text_channels()).await? {
             lines.print(client, item, out).await;
         }
         lines.finish(out);
@@ -155,7 +161,7 @@ pub(crate) async fn print_logs(
 async fn follow_all(
     client: &ServiceClient,
     path: &str,
-    is_raw: bool,
+    shows_stdout: bool,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let (mut known_ids, mut agent_channels) = (BTreeSet::new(), AgentChannels::default());
@@ -165,7 +171,7 @@ async fn follow_all(
     loop {
         tokio::select! {
             Some(next) = feeds.next(), if !feeds.is_empty() => {
-                let (feed, mut lines, item): (ExecutionFeed, ExecutionLines, Option<TailItem>) = next?;
+                let (feed, mut lines, item): (ExecutionFeed, ExecutionPrinter, Option<FeedItem>) = next?;
                 match item {
                     Some(item) => {
                         lines.print(client, item, out).await;
@@ -179,9 +185,9 @@ async fn follow_all(
                 // Ids sort by the time of acceptance.
                 for entry in list.executions.iter().rev() {
                     if known_ids.insert(entry.id.clone()) {
-                        let channels = agent_channels.of(client, &entry.agent, is_raw).await;
+                        let channels = agent_channels.find_or_fetch(client, &entry.agent, shows_stdout).await;
                         let feed = ExecutionFeed::new(entry.id.clone(), channels.names());
-                        let lines = ExecutionLines::of(entry);
+                        let lines = ExecutionPrinter::new(entry);
                         feeds.push(next_item(client, feed, lines));
                     }
                 }
@@ -194,35 +200,35 @@ async fn follow_all(
 async fn next_item(
     client: &ServiceClient,
     mut feed: ExecutionFeed,
-    lines: ExecutionLines,
-) -> Result<(ExecutionFeed, ExecutionLines, Option<TailItem>), CliError> {
+    lines: ExecutionPrinter,
+) -> Result<(ExecutionFeed, ExecutionPrinter, Option<FeedItem>), CliError> {
     let item = feed.next(client).await?;
     Ok((feed, lines, item))
 }
 
 /// Lines of one task.
-struct ExecutionLines {
+struct ExecutionPrinter {
     id: String,
     prefix: String,
     /// Text without a line end yet, by channel.
     open_lines: BTreeMap<&'static str, String>,
 }
 
-impl ExecutionLines {
-    fn of(entry: &ExecutionEntry) -> Self {
+impl ExecutionPrinter {
+    fn new(entry: &ExecutionEntry) -> Self {
         let prefix = format!("{} {}", entry.agent, entry.id);
         Self { id: entry.id.clone(), prefix, open_lines: BTreeMap::new() }
     }
 
-    async fn print(&mut self, client: &ServiceClient, item: TailItem, out: &CliOutput) {
+    async fn print(&mut self, client: &ServiceClient, item: FeedItem, out: &CliOutput) {
         match item {
             _ if out.is_json() => out.print_document(&to_json(&self.id, &item)),
-            TailItem::Event(event) => {
-                let line = event_text::line(client, &self.id, &event).await;
+            FeedItem::Event(event) => {
+                let line = event_text::fetch_sentence_line(client, &self.id, &event).await;
                 line.into_iter()
                     .for_each(|line| out.print_line(&format!("{} {line}", self.prefix)));
             }
-            TailItem::Text(channel, text) => self.add_text(channel.as_str(), &text, out),
+            FeedItem::Text(channel, text) => self.add_text(channel.as_str(), &text, out),
         }
     }
 
@@ -246,10 +252,10 @@ impl ExecutionLines {
     }
 }
 
-fn to_json(id: &str, item: &TailItem) -> String {
+fn to_json(id: &str, item: &FeedItem) -> String {
     match item {
-        TailItem::Event(event) => json!({"id": id, "event": event}),
-        TailItem::Text(channel, text) => json!({"id": id, "channel": channel, "text": text}),
+        FeedItem::Event(event) => json!({"id": id, "event": event}),
+        FeedItem::Text(channel, text) => json!({"id": id, "channel": channel, "text": text}),
     }
     .to_string()
 }

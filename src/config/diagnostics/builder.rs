@@ -1,7 +1,7 @@
 //! Diagnostics about positions, before they become faults.
 
 use super::fault::{FaultCode, Severity};
-use super::suggestion::{current_name, nearest_word};
+use super::suggestion::{nearest_word, renamed_key};
 
 /// Diagnostic about a position: the message and an optional hint.
 pub(crate) struct DiagnosticBuilder {
@@ -12,7 +12,7 @@ pub(crate) struct DiagnosticBuilder {
 
 impl DiagnosticBuilder {
     /// Adds a suggestion for the author.
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
@@ -39,13 +39,13 @@ impl DiagnosticBuilder {
         known: impl IntoIterator<Item = &'w str>,
     ) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
-        if let Some(current) = current_name(unknown).filter(|current| known.contains(current)) {
-            return self.hint(format!("its name is now `{current}`"));
+        if let Some(current) = renamed_key(unknown).filter(|current| known.contains(current)) {
+            return self.with_hint(format!("its name is now `{current}`"));
         }
         match nearest_word(unknown, &known) {
-            Some(word) => self.hint(format!("did you mean `{word}`?")),
+            Some(word) => self.with_hint(format!("did you mean `{word}`?")),
             None if known.is_empty() => self,
-            None => self.hint(format!("known: {}", known.join(", "))),
+            None => self.with_hint(format!("known: {}", known.join(", "))),
         }
     }
 }
@@ -54,18 +54,18 @@ impl DiagnosticBuilder {
 const MISSING_KEY_MESSAGE: &str = "is needed";
 
 /// Starts a diagnostic that will get a hint.
-pub(crate) fn from_message(message: impl Into<String>) -> DiagnosticBuilder {
+pub(crate) fn new_diagnostic(message: impl Into<String>) -> DiagnosticBuilder {
     DiagnosticBuilder { code: None, message: message.into(), hint: None }
 }
 
 impl From<&str> for DiagnosticBuilder {
     fn from(message: &str) -> Self {
-        from_message(message)
+        new_diagnostic(message)
     }
 }
 
 impl From<String> for DiagnosticBuilder {
     fn from(message: String) -> Self {
-        from_message(message)
+        new_diagnostic(message)
     }
 }

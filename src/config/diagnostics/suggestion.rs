@@ -13,7 +13,7 @@ const RENAMED_KEYS: [(&str, &str); 8] = [
 ];
 
 /// Returns the present name of a key of earlier builds.
-pub(super) fn current_name(name: &str) -> Option<&'static str> {
+pub(super) fn renamed_key(name: &str) -> Option<&'static str> {
     RENAMED_KEYS.iter().find(|(old, _)| *old == name).map(|(_, new)| *new)
 }
 

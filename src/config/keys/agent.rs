@@ -29,25 +29,27 @@ use algonius_actors::model::agent::{
 };
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
-use algonius_actors::model::program::tool_sources::ToolSources;
+use algonius_actors::model::program::tool_backends::ToolBackends;
 use algonius_actors::model::program::{InputMethod, ProgramSpec};
 
 use super::cognition::CognitionCatalog;
 use super::limits::AgentSettingBounds;
 use super::programs::search::ProgramSearch;
-use crate::config::diagnostics::{Severity, from_message};
+use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::presets::{AgentPreset, PresetMetadata};
-use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, WrittenValue, value};
+use crate::config::table::{
+    ConfigReader, Positioned, PositionedValue, Section, ValueBounds, value,
+};
 use exposure::AuthConfig;
-use team::WrittenTeams;
-use worker::{Surroundings, WrittenWorker};
+use team::ConfiguredTeams;
+use worker::{ConfiguredWorker, WorkerReadContext};
 
 /// Greatest input in bytes that fits into one argument of a program with room to spare.
 const MAX_ARGUMENT_BYTES: u64 = 100 << 10;
 
 /// Agent and what performs its work.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Agent {
+pub struct ConfiguredAgent {
     /// Specification for the card and the supervision tree.
     pub spec: Arc<AgentSpec>,
     /// Worker behind the agent. All users of the agent share it.
@@ -75,11 +77,11 @@ pub enum AgentWorker {
         /// Provider of the model.
         provider: Arc<ModelProvider>,
         /// Programs behind its tools.
-        sources: ToolSources,
+        sources: ToolBackends,
     },
 }
 
-impl Agent {
+impl ConfiguredAgent {
     /// Returns the program of the agent, or `None` for an agent of another kind.
     #[must_use]
     pub const fn program(&self) -> Option<&Arc<ProgramSpec>> {
@@ -103,7 +105,7 @@ impl Agent {
             AgentWorker::Cognitive { sources, .. } => Some(sources),
             _ => None,
         };
-        sources.into_iter().flat_map(ToolSources::backends)
+        sources.into_iter().flat_map(ToolBackends::backends)
     }
 
     /// Returns mutable access to the programs behind the agent's tools.
@@ -112,14 +114,14 @@ impl Agent {
             AgentWorker::Cognitive { sources, .. } => Some(sources),
             _ => None,
         };
-        sources.into_iter().flat_map(ToolSources::backends_mut)
+        sources.into_iter().flat_map(ToolBackends::backends_mut)
     }
 }
 
 /// Context for reading every agent.
 pub(crate) struct ReadContext<'b> {
     /// Bounds of its settings.
-    pub(crate) limits: &'b AgentSettingBounds,
+    pub(crate) bounds: &'b AgentSettingBounds,
     /// Data directory of the service.
     pub(crate) data_dir: &'b Path,
     /// Providers and tools of cognitive agents.
@@ -131,16 +133,17 @@ pub(crate) struct ReadContext<'b> {
 /// Reads every agent. A section whose name is not an id is a fault and is skipped.
 pub(crate) fn read_all(
     reader: &ConfigReader<'_>,
-    sections: Vec<(Spanned<AgentId>, Section<'_>)>,
+    sections: Vec<(Positioned<AgentId>, Section<'_>)>,
     context: &ReadContext<'_>,
     auth_config: &mut AuthConfig,
-) -> Vec<Agent> {
+) -> Vec<ConfiguredAgent> {
     let mut names = BTreeSet::new();
-    let (mut agents, mut teams) = (Vec::new(), WrittenTeams::new());
+    let (mut agents, mut teams) = (Vec::new(), ConfiguredTeams::new());
     let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
     for (id, mut section) in sections {
         let name = section.nonblank("name");
-        let name = name.unwrap_or(Spanned { value: id.value.to_string(), position: id.position });
+        let name =
+            name.unwrap_or(Positioned { value: id.value.to_string(), position: id.position });
         if !names.insert(name.value.clone()) {
             reader.error(&name.position, format!("another agent has the name `{}`", name.value));
         }
@@ -156,23 +159,23 @@ fn read(
     (id, name): (AgentId, String),
     context: &ReadContext<'_>,
     auth_config: &mut AuthConfig,
-    teams: &mut WrittenTeams,
-) -> Option<Agent> {
+    teams: &mut ConfiguredTeams,
+) -> Option<ConfiguredAgent> {
     let section = &mut table;
     let preset = preset(section, context.agent_presets.get(id.as_str()))?;
     let enabled = section.flag("enabled", true);
     let missing_severity = if enabled { Severity::Error } else { Severity::MissingWhileDisabled };
     let kind = kind::read(section);
-    let limits = &kind::bounds(context.limits, kind);
+    let bounds = &kind::bounds(context.bounds, kind);
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.keyword("access", &accesses).map(|found| found.value).unwrap_or_default();
     // The members of a team limit their own executions, and backend programs change only the folders of their
     // sandboxes.
     let can_write = matches!(kind, AgentKind::Program | AgentKind::Remote);
     let is_exclusive = access == Access::ReadWrite && can_write;
-    let capacity = capacity(section, limits, is_exclusive);
-    let surroundings = Surroundings { limits, capacity, access, missing_severity };
-    let mut worker = WrittenWorker::read(section, (kind, &id), context, &surroundings);
+    let capacity = capacity(section, bounds, is_exclusive);
+    let worker_context = WorkerReadContext { bounds, capacity, access, missing_severity };
+    let mut worker = ConfiguredWorker::read(section, (kind, &id), context, &worker_context);
     let program = worker.program.as_ref().map(|configured| &configured.spec);
     let input = program.map(|program| program.input);
     let has_sessions = program.is_some_and(ProgramSpec::keeps_conversation);
@@ -183,16 +186,18 @@ fn read(
         worker: worker.facts.clone(),
         limits: WorkLimits {
             capacity,
-            deadlines: deadlines::read(section, limits),
-            sizes: sizes(section, limits, input),
+            timeouts: deadlines::read(section, bounds),
+            sizes: sizes(section, bounds, input),
         },
         retry: match kind {
-            AgentKind::Program | AgentKind::Remote => retry(section.section("retry"), limits),
-            AgentKind::Team | AgentKind::Cognitive => RetrySpec { max: 0, ..RetrySpec::default() },
+            AgentKind::Program | AgentKind::Remote => read_retry(section.section("retry"), bounds),
+            AgentKind::Team | AgentKind::Cognitive => {
+                RetrySpec { max_retries: 0, ..RetrySpec::default() }
+            }
         },
         quota: quota::read(section.section("quota"), program, worker.account()),
         budget: budget::read(section.section("budget")),
-        dedup_window: dedup_window(section, limits, has_sessions),
+        dedup_window: dedup_window(section, bounds, has_sessions),
         override_policy: match kind {
             AgentKind::Program => overrides::read(section, program, missing_severity),
             _ => OverridePolicy::default(),
@@ -206,7 +211,7 @@ fn read(
     }
     let worker = worker.into_worker(kind, preset.as_ref())?;
     let about = preset.map(|preset| preset.metadata).unwrap_or_default();
-    Some(Agent { spec: Arc::new(spec), worker, preset_metadata: about })
+    Some(ConfiguredAgent { spec: Arc::new(spec), worker, preset_metadata: about })
 }
 
 /// Reads the presentation of an agent: its version, its description and its skills.
@@ -229,8 +234,8 @@ fn preset(
     let Some(agent_preset) = agent_preset else { return Some(None) };
     let agent_preset = agent_preset.as_ref()?;
     if let Some(name) = name.filter(|_| !agent_preset.metadata.is_verified) {
-        let diagnostic = from_message("this preset was written from documents, and never run")
-            .hint("look closely at the first answers");
+        let diagnostic = new_diagnostic("this preset was written from documents, and never run")
+            .with_hint("look closely at the first answers");
         section.reader.warning(&name.position, diagnostic);
     }
     Some(Some(agent_preset.clone()))
@@ -248,12 +253,12 @@ fn skills(table: &mut Section<'_>, id: &AgentId, name: &str, description: &str) 
     };
     let Some(items) = table.list("skills") else { return vec![default()] };
     if items.is_empty() {
-        reader.error(&table.position.below("skills").hidden(), "must hold one skill at least");
+        reader.error(&table.position.below("skills").unprintable(), "must hold one skill at least");
     }
     let mut skills: Vec<Skill> = Vec::new();
     for item in items {
-        let position = item.position.clone().hidden();
-        let Some(skill) = Section::of(reader, item).and_then(skill) else { continue };
+        let position = item.position.clone().unprintable();
+        let Some(skill) = Section::from_entry(reader, item).and_then(skill) else { continue };
         if skills.iter().any(|other| other.id == skill.id) {
             reader.error(&position, format!("another skill has the id `{}`", skill.id));
         }
@@ -266,7 +271,7 @@ fn skills(table: &mut Section<'_>, id: &AgentId, name: &str, description: &str) 
 fn skill(mut section: Section<'_>) -> Option<Skill> {
     let id = section.nonblank("id").map(|text| text.value);
     if id.is_none() {
-        section.reader.error(&section.position.below("id").hidden(), "is needed");
+        section.reader.error(&section.position.below("id").unprintable(), "is needed");
     }
     let name = section.nonblank("name").map(|text| text.value).or_else(|| id.clone());
     let description =
@@ -274,8 +279,8 @@ fn skill(mut section: Section<'_>) -> Option<Skill> {
     let tags = section.texts("tags").unwrap_or_default();
     let tags = tags.into_iter().map(|tag| tag.value).collect();
     let examples = card::examples(&mut section);
-    let input_modes = exposure::modes(&mut section, "input_modes").unwrap_or_default();
-    let output_modes = exposure::modes(&mut section, "output_modes").unwrap_or_default();
+    let input_modes = exposure::media_types(&mut section, "input_modes").unwrap_or_default();
+    let output_modes = exposure::media_types(&mut section, "output_modes").unwrap_or_default();
     section.finish();
     let (id, name, description) = (id?, name?, description?);
     Some(Skill { id, name, description, tags, examples, input_modes, output_modes })
@@ -284,7 +289,7 @@ fn skill(mut section: Section<'_>) -> Option<Skill> {
 /// Returns the window within which equal requests are merged; `None`, the default, is never.
 fn dedup_window(
     section: &mut Section<'_>,
-    limits: &AgentSettingBounds,
+    bounds: &AgentSettingBounds,
     has_sessions: bool,
 ) -> Option<Duration> {
     let content_dedup = section.keyword("dedup", &[("message", false), ("content", true)]);
@@ -301,19 +306,19 @@ fn dedup_window(
             .reader
             .error(&window_entry.position, "has a meaning with `dedup = \"content\"` only");
     }
-    let window = section.seconds("dedup_window", limits.dedup_window);
+    let window = section.seconds("dedup_window", bounds.dedup_window);
     is_enabled.then_some(window)
 }
 
 /// Reads the numbers of running and waiting executions. An agent that writes runs them alone.
 fn capacity(
     section: &mut Section<'_>,
-    limits: &AgentSettingBounds,
+    bounds: &AgentSettingBounds,
     is_exclusive: bool,
 ) -> Capacity {
     let running = match is_exclusive {
         false => {
-            let ValueBounds { max, default, .. } = limits.max_concurrent;
+            let ValueBounds { max, default, .. } = bounds.max_concurrent;
             NonZeroU32::new(to_u32(
                 section.count("max_concurrent", ValueBounds::new(0, max, default)),
             ))
@@ -322,32 +327,32 @@ fn capacity(
     };
     Capacity {
         max_running: running,
-        max_waiting: to_u32(section.count("queue_depth", limits.queue.depth)),
-        queue_timeout: section.seconds("queue_timeout", limits.queue.timeout),
+        max_waiting: to_u32(section.count("queue_depth", bounds.queue.depth)),
+        queue_timeout: section.seconds("queue_timeout", bounds.queue.timeout),
     }
 }
 
 /// Returns 1, the only concurrency of a writing agent; another number is a fault.
 fn single_concurrency(section: &mut Section<'_>) -> NonZeroU32 {
     let entry = section.entry("max_concurrent");
-    let is_one = |entry: &WrittenValue<'_>| {
+    let is_one = |entry: &PositionedValue<'_>| {
         entry.value.as_integer().and_then(value::parse_integer) == Some(1)
     };
     if let Some(entry) = entry.filter(|entry| !is_one(entry)) {
         let diagnostic =
-            from_message("must be 1: an agent with access = \"read-write\" runs alone")
-                .hint("leave it out, or make the agent read-only");
+            new_diagnostic("must be 1: an agent with access = \"read-write\" runs alone")
+                .with_hint("leave it out, or make the agent read-only");
         section.reader.error(&entry.position, diagnostic);
     }
     NonZeroU32::MIN
 }
 
 /// Reads the kinds of failures that are retried, and the delays.
-fn retry(mut section: Section<'_>, limits: &AgentSettingBounds) -> RetrySpec {
+fn read_retry(mut section: Section<'_>, limits: &AgentSettingBounds) -> RetrySpec {
     let default = RetrySpec::default();
     let retry = RetrySpec {
-        max: to_u32(section.count("max", limits.retry.max)),
-        base: section.seconds("base", limits.retry.base),
+        max_retries: to_u32(section.count("max", limits.retry.max)),
+        base_delay: section.seconds("base", limits.retry.base),
         factor: section.number("factor", ValueBounds::new(1.0, 10.0, default.factor)),
         after_start: section.flag("after_start", default.after_start),
     };
@@ -358,16 +363,16 @@ fn retry(mut section: Section<'_>, limits: &AgentSettingBounds) -> RetrySpec {
 /// Reads the limits of input and output. Input that is passed as an argument must fit into one.
 fn sizes(
     section: &mut Section<'_>,
-    limits: &AgentSettingBounds,
+    bounds: &AgentSettingBounds,
     input: Option<InputMethod>,
 ) -> SizeLimits {
-    let ValueBounds { min, max, default } = limits.sizes.input;
+    let ValueBounds { min, max, default } = bounds.sizes.input;
     let max = if input == Some(InputMethod::Args) { max.min(MAX_ARGUMENT_BYTES) } else { max };
     let input_bounds = ValueBounds::new(min, max, default.min(max));
     let to_usize = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     SizeLimits {
         input: to_usize(section.count("max_input_bytes", input_bounds)),
-        output: to_usize(section.count("max_output_bytes", limits.sizes.output)),
+        output: to_usize(section.count("max_output_bytes", bounds.sizes.output)),
     }
 }
 

@@ -8,10 +8,10 @@ use ipnet::IpNet;
 
 use super::programs::search::find_program;
 use super::push;
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::secret::is_open_to_others;
-use crate::config::table::{Flag, Key, Section, Spanned, ValueBounds};
-use crate::platform::tls::Authorities;
+use crate::config::table::{ConfigKey, Flag, Positioned, Section, ValueBounds};
+use crate::platform::tls::CertificateAuthorities;
 
 /// Time for which a one-time event stays open.
 const ALERT_LINGER: Duration = Duration::from_secs(600);
@@ -22,14 +22,14 @@ pub struct AlertSettings {
     /// Conditions of alerts.
     pub spec: AlertSpec,
     /// URL of the webhook; it may contain a key.
-    pub webhook: Option<String>,
+    pub webhook_url: Option<String>,
     /// Networks that the webhook may use although they are not of the public internet, in addition to those of
     /// `[push]`.
     pub allowed_networks: Vec<IpNet>,
     /// Trusted certificate authorities in addition to the built-in ones and those of `[push]`.
-    pub authorities: Authorities,
+    pub authorities: CertificateAuthorities,
     /// Secret that signs the webhook requests.
-    pub secret: Option<String>,
+    pub signing_secret: Option<String>,
     /// Program that receives alerts, with its arguments.
     pub command: Option<(PathBuf, Vec<String>)>,
 }
@@ -56,7 +56,7 @@ impl std::fmt::Debug for AlertSettings {
     }
 }
 
-const ENABLED: Key<Flag> = Key::flag("enabled", true, "");
+const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "");
 
 /// Reads `[metrics]`; returns true if metrics are enabled.
 pub(crate) fn metrics(mut section: Section<'_>) -> bool {
@@ -68,16 +68,18 @@ pub(crate) fn metrics(mut section: Section<'_>) -> bool {
 /// Reads `[alerts]`.
 pub(crate) fn read(mut section: Section<'_>) -> AlertSettings {
     let table = &mut section;
-    let webhook = table.nonblank("webhook").map(|url| {
+    let webhook_url = table.nonblank("webhook").map(|url| {
         table.reader.register_secret(&url.value);
         url.value
     });
     let alerts = AlertSettings {
         spec: spec(table),
-        webhook,
+        webhook_url,
         allowed_networks: push::allowed_networks(table),
         authorities: push::authorities(table),
-        secret: table.nonblank("webhook_secret_file").and_then(|file| read_secret(table, &file)),
+        signing_secret: table
+            .nonblank("webhook_secret_file")
+            .and_then(|file| read_secret(table, &file)),
         command: table.texts("command").and_then(|words| command(table, words)),
     };
     section.finish();
@@ -88,22 +90,22 @@ fn spec(table: &mut Section<'_>) -> AlertSpec {
     let default = AlertSpec::default();
     let count_bounds = |count: u32| ValueBounds::new(0, 10_000, count.into());
     let to_u32 = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-    let size_bounds = ValueBounds::new(0, 1 << 60, default.ledger_free_bytes);
+    let size_bounds = ValueBounds::new(0, 1 << 60, default.min_ledger_free_bytes);
     AlertSpec {
         requests_per_minute: to_u32(
             table.count("requests_per_minute", count_bounds(default.requests_per_minute)),
         ),
         failure_streak: to_u32(table.count("failure_streak", count_bounds(default.failure_streak))),
-        ledger_free_bytes: table.count("ledger_free_bytes", size_bounds),
+        min_ledger_free_bytes: table.count("ledger_free_bytes", size_bounds),
         linger: ALERT_LINGER,
     }
 }
 
 /// Returns the text of a secret file, and registers it for redaction.
-pub(crate) fn read_secret(section: &Section<'_>, file: &Spanned<String>) -> Option<String> {
+pub(crate) fn read_secret(section: &Section<'_>, file: &Positioned<String>) -> Option<String> {
     let (reader, path) = (section.reader, section.reader.resolve(&file.value));
     if is_open_to_others(&path) {
-        let diagnostic = from_message("others may read this file").hint("chmod 600 it");
+        let diagnostic = new_diagnostic("others may read this file").with_hint("chmod 600 it");
         reader.warning(&file.position, diagnostic);
     }
     match reader.read_secret_file(&path) {
@@ -123,11 +125,14 @@ pub(crate) fn read_secret(section: &Section<'_>, file: &Spanned<String>) -> Opti
 }
 
 /// Returns a program and its arguments. The program is searched when the configuration is read.
-fn command(section: &Section<'_>, words: Vec<Spanned<String>>) -> Option<(PathBuf, Vec<String>)> {
+fn command(
+    section: &Section<'_>,
+    words: Vec<Positioned<String>>,
+) -> Option<(PathBuf, Vec<String>)> {
     let reader = section.reader;
     let mut words = words.into_iter();
     let Some(program) = words.next() else {
-        reader.error(&section.position.below("command").hidden(), "must name a program");
+        reader.error(&section.position.below("command").unprintable(), "must name a program");
         return None;
     };
     let program_file = find_program(reader, &program.value, reader.env("PATH").as_deref());

@@ -20,7 +20,7 @@ use algonius_actors::model::program::mcp_server::McpServer;
 use toml::de::DeValue;
 
 use self::configured_tool::ConfiguredTool;
-use crate::config::table::{Section, Spanned};
+use crate::config::table::{Positioned, Section};
 
 /// Greatest length of the name of a provider, of a tool or of a server.
 const MAX_NAME_BYTES: usize = 64;
@@ -28,7 +28,7 @@ const MAX_NAME_BYTES: usize = 64;
 /// Providers of models, tools and MCP servers by their names; an inner `None` if a fault makes one unusable.
 #[derive(Debug, Default)]
 pub(crate) struct CognitionCatalog {
-    models: BTreeMap<String, Option<Arc<ModelProvider>>>,
+    providers: BTreeMap<String, Option<Arc<ModelProvider>>>,
     tools: BTreeMap<String, Option<ConfiguredTool>>,
     servers: ServerCatalog,
 }
@@ -39,25 +39,31 @@ type ServerCatalog = BTreeMap<String, Option<Arc<McpServer>>>;
 impl CognitionCatalog {
     /// Reads all providers, tools and MCP servers. `agents` are the sections of all agents: a fault of the machine,
     /// such as a missing key, is an error only if it affects an enabled agent.
-    pub(crate) fn read(root: &mut Section<'_>, agents: &[(Spanned<AgentId>, Section<'_>)]) -> Self {
-        let enabled: Vec<_> = agents.iter().map(|(_, agent)| agent).filter(is_enabled).collect();
-        let prefixes: BTreeSet<&str> = enabled.iter().filter_map(|agent| prefix(agent)).collect();
-        let tools: BTreeSet<&str> = enabled.iter().flat_map(|agent| tool_names(agent)).collect();
-        let servers = mcp_servers::read_all(root, &server_names(root, &tools));
-        let tools = tools::read_all(root, &tools, &servers);
-        Self { models: models::read_all(root, &prefixes), tools, servers }
+    pub(crate) fn read(
+        root: &mut Section<'_>,
+        agents: &[(Positioned<AgentId>, Section<'_>)],
+    ) -> Self {
+        let enabled: Vec<_> =
+            agents.iter().map(|(_, agent)| agent).filter(is_enabled_cognitive_agent).collect();
+        let prefixes: BTreeSet<&str> =
+            enabled.iter().filter_map(|agent| model_prefix(agent)).collect();
+        let used_tools: BTreeSet<&str> =
+            enabled.iter().flat_map(|agent| tool_names(agent)).collect();
+        let servers = mcp_servers::read_all(root, &server_names(root, &used_tools));
+        let tools = tools::read_all(root, &used_tools, &servers);
+        Self { providers: models::read_all(root, &prefixes), tools, servers }
     }
 }
 
 /// Returns true for an enabled cognitive agent. The section is not checked yet.
-fn is_enabled(agent: &&Section<'_>) -> bool {
+fn is_enabled_cognitive_agent(agent: &&Section<'_>) -> bool {
     let kind = agent.peek("kind").and_then(DeValue::as_str);
     let is_disabled = agent.peek("enabled").and_then(DeValue::as_bool) == Some(false);
     kind == Some(AgentKind::Cognitive.as_str()) && !is_disabled
 }
 
 /// Returns the prefix of the model of a cognitive agent.
-fn prefix<'c>(agent: &Section<'c>) -> Option<&'c str> {
+fn model_prefix<'c>(agent: &Section<'c>) -> Option<&'c str> {
     let model = agent.peek("model_id").and_then(DeValue::as_str)?;
     model.split_once('/').map(|(prefix, _)| prefix)
 }
@@ -74,13 +80,13 @@ fn server_names<'c>(root: &Section<'c>, tools: &BTreeSet<&'c str>) -> BTreeSet<&
     let configured = |tool: &str| sections?.get(tool)?.get_ref().as_table()?.get("server");
     let server = |tool: &&'c str| match configured(tool) {
         Some(server) => server.get_ref().as_str(),
-        None => tool.split_once(mcp_servers::SEPARATOR).map(|(server, _)| server),
+        None => tool.split_once(mcp_servers::SERVER_TOOL_SEPARATOR).map(|(server, _)| server),
     };
     tools.iter().filter_map(server).collect()
 }
 
 /// Returns true for a name of a provider, of a tool or of a server. A wrong name is a fault.
-fn check_name(section: &Section<'_>, name: &Spanned<String>) -> bool {
+fn check_name(section: &Section<'_>, name: &Positioned<String>) -> bool {
     let is_valid = is_name(&name.value);
     if !is_valid {
         let message = format!(

@@ -9,9 +9,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use nix::unistd::Uid;
 
-use crate::config::diagnostics::{DiagnosticBuilder, from_message};
+use crate::config::diagnostics::{DiagnosticBuilder, new_diagnostic};
 use crate::config::table::secret::is_open_to_others;
-use crate::config::table::{Key, Seconds, Section, ValueBounds};
+use crate::config::table::{ConfigKey, Seconds, Section, ValueBounds};
 
 /// Command that creates a key file.
 const KEY_FILE_HINT: &str = "(umask 077; head -c 32 /dev/urandom | base64 > FILE) makes one";
@@ -22,9 +22,9 @@ const DAY_SECONDS: f64 = 86_400.0;
 
 /// Secret key of sealed inputs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct InputKey(pub [u8; 32]);
+pub struct InputSealingKey(pub [u8; 32]);
 
-impl fmt::Debug for InputKey {
+impl fmt::Debug for InputSealingKey {
     /// Hides the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("InputKey")
@@ -37,12 +37,12 @@ pub struct InputSettings {
     /// File of the keys, if there is one.
     pub key_file: Option<PathBuf>,
     /// Keys of the file. The first one seals, all of them open.
-    pub keys: Vec<InputKey>,
+    pub keys: Vec<InputSealingKey>,
     /// Time for which the input of a failed execution is stored after its end.
     pub retry_window: Duration,
 }
 
-const RETRY_WINDOW: Key<Seconds> = Key::seconds(
+const RETRY_WINDOW: ConfigKey<Seconds> = ConfigKey::seconds(
     "retry_window",
     ValueBounds::new(0.0, WEEK_SECONDS, DAY_SECONDS),
     "how long the input of a failed execution can be retried; 0: not at all",
@@ -69,24 +69,24 @@ fn read_keys(
     section: &Section<'_>,
     file: &Path,
     data_dir: &Path,
-) -> Result<Vec<InputKey>, DiagnosticBuilder> {
+) -> Result<Vec<InputSealingKey>, DiagnosticBuilder> {
     let reader = section.reader;
     let text = reader.read_secret_file(file);
-    let text =
-        text.map_err(|error| from_message(format!("cannot be read: {error}")).hint(KEY_FILE_HINT))?;
+    let text = text.map_err(|error| {
+        new_diagnostic(format!("cannot be read: {error}")).with_hint(KEY_FILE_HINT)
+    })?;
     let real_path = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if real_path(file).starts_with(real_path(data_dir)) {
         let diagnostic = "is in `server.data_dir`, so a backup of the ledger would have the key";
-        return Err(from_message(diagnostic).hint("keep it elsewhere"));
+        return Err(new_diagnostic(diagnostic).with_hint("keep it elsewhere"));
     }
     let owner = std::fs::metadata(file).map(|metadata| metadata.uid());
     if !owner.is_ok_and(|owner| owner == 0 || owner == Uid::effective().as_raw()) {
-        return Err(
-            from_message("belongs to another user").hint("chown it to the user of the service")
-        );
+        return Err(new_diagnostic("belongs to another user")
+            .with_hint("chown it to the user of the service"));
     }
     if is_open_to_others(file) {
-        return Err(from_message("others may read this file").hint("chmod 600 it"));
+        return Err(new_diagnostic("others may read this file").with_hint("chmod 600 it"));
     }
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let keys: Option<Vec<_>> = lines
@@ -97,18 +97,18 @@ fn read_keys(
         .collect();
     let keys = keys.filter(|keys| !keys.is_empty());
     keys.ok_or_else(|| {
-        from_message("has no key: each line is 32 bytes in base64 or hexadecimal")
-            .hint(KEY_FILE_HINT)
+        new_diagnostic("has no key: each line is 32 bytes in base64 or hexadecimal")
+            .with_hint(KEY_FILE_HINT)
     })
 }
 
 /// Parses 32 bytes in base64 or as hexadecimal digits.
-fn parse_key(line: &str) -> Option<InputKey> {
+fn parse_key(line: &str) -> Option<InputSealingKey> {
     let hex = |index: usize| u8::from_str_radix(line.get(2 * index..2 * index + 2)?, 16).ok();
     let bytes = if line.len() == 64 {
         (0..32).map(hex).collect::<Option<Vec<u8>>>()?
     } else {
         STANDARD.decode(line).ok()?
     };
-    bytes.try_into().ok().map(InputKey)
+    bytes.try_into().ok().map(InputSealingKey)
 }

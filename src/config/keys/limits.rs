@@ -49,66 +49,67 @@ impl AgentSettingBounds {
     /// Reads `[limits]`.
     pub(crate) fn read(mut table: Section<'_>) -> Self {
         let section = &mut table;
-        let limits = Self {
-            timeout: time(section, ["timeout_min", "timeout_max"], [60.0, 3600.0, 300.0]),
-            idle_timeout: time(
+        let bounds = Self {
+            timeout: times(section, ["timeout_min", "timeout_max"], [60.0, 3600.0, 300.0]),
+            idle_timeout: times(
                 section,
                 ["idle_timeout_min", "idle_timeout_max"],
                 [1.0, 86_400.0, 86_400.0],
             ),
-            start_timeout: time(
+            start_timeout: times(
                 section,
                 ["start_timeout_min", "start_timeout_max"],
                 [0.1, 600.0, 30.0],
             ),
-            stop_grace: time(section, ["stop_grace_min", "stop_grace_max"], [0.1, 60.0, 5.0]),
-            answer_timeout: time(
+            stop_grace: times(section, ["stop_grace_min", "stop_grace_max"], [0.1, 60.0, 5.0]),
+            answer_timeout: times(
                 section,
                 ["answer_timeout_min", "answer_timeout_max"],
                 [1.0, 2_592_000.0, 86_400.0],
             ),
-            heartbeat: time(section, ["heartbeat_min", "heartbeat_max"], [1.0, 3600.0, 30.0]),
-            session_timeout: time(
+            heartbeat: times(section, ["heartbeat_min", "heartbeat_max"], [1.0, 3600.0, 30.0]),
+            session_timeout: times(
                 section,
                 ["session_timeout_min", "session_timeout_max"],
                 [60.0, 86_400.0, 1800.0],
             ),
-            dedup_window: time(
+            dedup_window: times(
                 section,
                 ["dedup_window_min", "dedup_window_max"],
                 [0.1, 3600.0, 60.0],
             ),
-            max_concurrent: count(section, "max_concurrent_max", [1, 1000, 10]),
+            max_concurrent: counts(section, "max_concurrent_max", [1, 1000, 10]),
             queue: QueueBounds {
-                depth: count(section, "queue_depth_max", [0, 1000, 10]),
-                timeout: time(
+                depth: counts(section, "queue_depth_max", [0, 1000, 10]),
+                timeout: times(
                     section,
                     ["queue_timeout_min", "queue_timeout_max"],
                     [1.0, 86_400.0, 1800.0],
                 ),
             },
             retry: RetryBounds {
-                max: count(section, "retry_max", [0, 10, 3]),
-                base: time(section, ["retry_base_min", "retry_base_max"], [0.0, 3600.0, 1.0]),
+                max: counts(section, "retry_max", [0, 10, 3]),
+                base: times(section, ["retry_base_min", "retry_base_max"], [0.0, 3600.0, 1.0]),
             },
             sizes: SizeBounds {
-                input: count(section, "max_input_bytes_max", [1, 64 << 20, 1 << 20]),
-                output: count(section, "max_output_bytes_max", [1, 1 << 30, 10 << 20]),
+                input: counts(section, "max_input_bytes_max", [1, 64 << 20, 1 << 20]),
+                output: counts(section, "max_output_bytes_max", [1, 1 << 30, 10 << 20]),
             },
         };
         table.finish();
-        limits
+        bounds
     }
 }
 
 /// Reads the bounds of a time, given as minimum, maximum and default; the default is clamped to changed bounds.
-fn time(section: &mut Section<'_>, keys: [&'static str; 2], bounds: [f64; 3]) -> ValueBounds<f64> {
+fn times(section: &mut Section<'_>, keys: [&'static str; 2], bounds: [f64; 3]) -> ValueBounds<f64> {
     let ([min_key, max_key], [min, max, default]) = (keys, bounds);
     let min_position = section.entry(min_key).map(|entry| entry.position);
     let min = section.seconds(min_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, min)).as_secs_f64();
     let max = section.seconds(max_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, max)).as_secs_f64();
     if min > max {
-        let position = min_position.unwrap_or_else(|| section.position.below(min_key).hidden());
+        let position =
+            min_position.unwrap_or_else(|| section.position.below(min_key).unprintable());
         section.reader.error(&position, format!("must not be more than {max_key}, which is {max}"));
         return ValueBounds::new(max, max, max);
     }
@@ -116,7 +117,7 @@ fn time(section: &mut Section<'_>, keys: [&'static str; 2], bounds: [f64; 3]) ->
 }
 
 /// Reads the bounds of a number whose minimum is fixed.
-fn count(section: &mut Section<'_>, max_key: &'static str, bounds: [u64; 3]) -> ValueBounds<u64> {
+fn counts(section: &mut Section<'_>, max_key: &'static str, bounds: [u64; 3]) -> ValueBounds<u64> {
     let [min, max, default] = bounds;
     let max = section.count(max_key, ValueBounds::new(min, MAX_BOUND_COUNT, max));
     ValueBounds::new(min, max, default.clamp(min, max))

@@ -1,6 +1,6 @@
 //! `[log]`: level and format of the log.
 
-use crate::config::table::{Key, Keyword, Section};
+use crate::config::table::{ConfigKey, Keyword, Section};
 
 /// Format of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,9 +38,9 @@ const FORMATS: [(&str, LogFormat); 4] = [
     ("json", LogFormat::Json),
 ];
 
-const LEVEL: Key<Keyword<tracing::Level>> =
-    Key::keyword("level", (&LEVELS, tracing::Level::INFO), "error, warn, info, debug, trace");
-const FORMAT: Key<Keyword<LogFormat>> = Key::keyword(
+const LEVEL: ConfigKey<Keyword<tracing::Level>> =
+    ConfigKey::keyword("level", (&LEVELS, tracing::Level::INFO), "error, warn, info, debug, trace");
+const FORMAT: ConfigKey<Keyword<LogFormat>> = ConfigKey::keyword(
     "format",
     (&FORMATS, LogFormat::Auto),
     "\"human\", \"json\"; auto: \"human\" on a terminal, \"json\" otherwise",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algonius_actors::model::host::pressure::{PressureSpec, StallReading};
 
-use crate::config::table::{Flag, Key, Seconds, Section, ValueBounds, ValueShape, value};
+use crate::config::table::{ConfigKey, Flag, Seconds, Section, ValueBounds, ValueShape, value};
 
 /// Bounds in bytes of memory.
 const MEMORY_BOUNDS: ValueBounds<u64> = ValueBounds::new(1 << 20, 1 << 46, 0);
@@ -17,11 +17,11 @@ pub struct PressureSettings {
     /// Interval between two measurements.
     pub interval: Duration,
     /// Bytes of memory that agents may use together; by default a share of the machine's memory.
-    pub agents_memory: Option<u64>,
+    pub max_reserved_memory: Option<u64>,
 }
 
-const ENABLED: Key<Flag> = Key::flag("enabled", true, "");
-const INTERVAL: Key<Seconds> = Key::seconds(
+const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "");
+const INTERVAL: ConfigKey<Seconds> = ConfigKey::seconds(
     "interval",
     ValueBounds::new(0.01, 3600.0, 1.0),
     "seconds between two measurements",
@@ -55,7 +55,8 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<PressureSettings> {
     let interval = INTERVAL.read(table);
     let entry = table.entry("max_reserved_memory_bytes");
     table.record_shape("max_reserved_memory_bytes", || ValueShape::Count(MEMORY_BOUNDS, false));
-    let agents_memory = entry.and_then(|entry| value::count(table.reader, &entry, MEMORY_BOUNDS));
+    let max_reserved_memory =
+        entry.and_then(|entry| value::count(table.reader, &entry, MEMORY_BOUNDS));
     section.finish();
-    is_enabled.then_some(PressureSettings { spec, interval, agents_memory })
+    is_enabled.then_some(PressureSettings { spec, interval, max_reserved_memory })
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::config::table::{Flag, Key, Seconds, Section, Spanned, ValueBounds};
-use crate::platform::tls::Authorities;
+use crate::config::table::{ConfigKey, Flag, Positioned, Seconds, Section, ValueBounds};
+use crate::platform::tls::CertificateAuthorities;
 
 /// Permitted targets of push notifications, and their delivery limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,15 +20,15 @@ pub struct PushSettings {
     /// Time for which a notification is retried.
     pub max_age: Duration,
     /// Trusted certificate authorities in addition to the built-in ones.
-    pub authorities: Authorities,
+    pub authorities: CertificateAuthorities,
 }
 
-const ENABLED: Key<Flag> = Key::flag("enabled", true, "");
-const INSECURE_HTTP: Key<Flag> =
-    Key::flag("insecure_http", false, "true: permits plain HTTP for all addresses");
-const TIMEOUT: Key<Seconds> =
-    Key::seconds("timeout", ValueBounds::new(0.1, 60.0, 15.0), "for one delivery");
-const MAX_AGE: Key<Seconds> = Key::seconds(
+const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "");
+const INSECURE_HTTP: ConfigKey<Flag> =
+    ConfigKey::flag("insecure_http", false, "true: permits plain HTTP for all addresses");
+const TIMEOUT: ConfigKey<Seconds> =
+    ConfigKey::seconds("timeout", ValueBounds::new(0.1, 60.0, 15.0), "for one delivery");
+const MAX_AGE: ConfigKey<Seconds> = ConfigKey::seconds(
     "max_age",
     ValueBounds::new(1.0, 2_592_000.0, 86_400.0),
     "a failed delivery is retried up to 20 times, and no longer than this",
@@ -41,7 +41,7 @@ impl Default for PushSettings {
             allows_http: INSECURE_HTTP.default(),
             timeout: TIMEOUT.default(),
             max_age: MAX_AGE.default(),
-            authorities: Authorities::default(),
+            authorities: CertificateAuthorities::default(),
         }
     }
 }
@@ -62,13 +62,13 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<PushSettings> {
 }
 
 /// Reads `ca_file`: certificates of authorities in a PEM file.
-pub(crate) fn authorities(section: &mut Section<'_>) -> Authorities {
-    let Some(file) = section.nonblank("ca_file") else { return Authorities::default() };
+pub(crate) fn authorities(section: &mut Section<'_>) -> CertificateAuthorities {
+    let Some(file) = section.nonblank("ca_file") else { return CertificateAuthorities::default() };
     let (reader, path) = (section.reader, section.reader.resolve(&file.value));
     reader.register_file(path.clone());
-    Authorities::read(&path).unwrap_or_else(|error| {
+    CertificateAuthorities::read(&path).unwrap_or_else(|error| {
         reader.error(&file.position, error.to_string());
-        Authorities::default()
+        CertificateAuthorities::default()
     })
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn authorities(section: &mut Section<'_>) -> Authorities {
 pub(crate) fn allowed_networks(section: &mut Section<'_>) -> Vec<IpNet> {
     let reader = section.reader;
     let configured = section.texts("allow").unwrap_or_default().into_iter();
-    let net = |text: Spanned<String>| {
+    let net = |text: Positioned<String>| {
         let single = || text.value.parse::<IpAddr>().map(IpNet::from);
         let net = text.value.parse::<IpNet>().or_else(|_not_a_net| single()).ok();
         if net.is_none() {

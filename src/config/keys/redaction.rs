@@ -1,10 +1,10 @@
 //! `[redaction]`: redaction in addition to the known secrets.
 
-use algonius_redact::{Pattern, PatternError, Redaction};
+use algonius_redact::{Pattern, PatternError, RedactionConfig};
 
-use crate::config::diagnostics::{DiagnosticBuilder, from_message};
+use crate::config::diagnostics::{DiagnosticBuilder, new_diagnostic};
 use crate::config::table::secret::is_open_to_others;
-use crate::config::table::{Section, Spanned, ValueBounds};
+use crate::config::table::{Positioned, Section, ValueBounds};
 
 /// Greatest number of patterns: all are searched for at once, and each is tried on the lines where one may match.
 const MAX_PATTERNS: usize = 64;
@@ -14,14 +14,14 @@ const MAX_PATTERN_NAME_CHARS: usize = 64;
 const MIN_SECRET_LINE_CHARS: usize = 8;
 
 /// Reads `[redaction]`. The secrets of files are registered for redaction.
-pub(crate) fn read(mut section: Section<'_>) -> Redaction {
+pub(crate) fn read(mut section: Section<'_>) -> RedactionConfig {
     let personal = section.flag("pii", false);
     let patterns = patterns(&mut section);
     for file in section.texts("secret_files").unwrap_or_default() {
         register_secrets(&section, &file);
     }
     section.finish();
-    Redaction { patterns, redacts_personal_numbers: personal }
+    RedactionConfig { patterns, redacts_personal_numbers: personal }
 }
 
 /// Reads the patterns, each with a unique name.
@@ -30,12 +30,12 @@ fn patterns(table: &mut Section<'_>) -> Vec<Pattern> {
     let items = table.list("patterns").unwrap_or_default();
     if let Some(first) = items.get(MAX_PATTERNS) {
         let diagnostic = format!("there are {} patterns; {MAX_PATTERNS} are allowed", items.len());
-        reader.error(&first.position.clone().hidden(), diagnostic);
+        reader.error(&first.position.clone().unprintable(), diagnostic);
     }
     let mut patterns: Vec<Pattern> = Vec::new();
     for item in items {
-        let position = item.position.clone().hidden();
-        let Some(pattern) = Section::of(reader, item).and_then(pattern) else { continue };
+        let position = item.position.clone().unprintable();
+        let Some(pattern) = Section::from_entry(reader, item).and_then(pattern) else { continue };
         if patterns.iter().any(|other| other.name() == pattern.name()) {
             let name = pattern.name();
             reader.error(&position, format!("another pattern has the name `{name}`"));
@@ -55,7 +55,7 @@ fn pattern(mut section: Section<'_>) -> Option<Pattern> {
         usize::try_from(section.count("keep", ValueBounds::new(0, max_keep, 0))).unwrap_or(0);
     for (key, found) in [("name", &name), ("regex", &regex)] {
         if found.is_none() && !section.has(key) {
-            reader.error(&section.position.below(key).hidden(), "is needed");
+            reader.error(&section.position.below(key).unprintable(), "is needed");
         }
     }
     section.finish();
@@ -78,13 +78,13 @@ fn pattern(mut section: Section<'_>) -> Option<Pattern> {
 
 /// Returns the diagnostic about an expression, with a suggestion.
 fn pattern_diagnostic(error: &PatternError) -> DiagnosticBuilder {
-    let diagnostic = from_message(error.to_string());
+    let diagnostic = new_diagnostic(error.to_string());
     match error {
         PatternError::MatchTooLong => {
-            diagnostic.hint("write `{1,64}` for `+`, and `{0,64}` for `*`")
+            diagnostic.with_hint("write `{1,64}` for `+`, and `{0,64}` for `*`")
         }
-        PatternError::TooLarge => diagnostic.hint("leave `(?u)` out, or count less often"),
-        PatternError::MatchesEmpty => diagnostic.hint("let it need one character at least"),
+        PatternError::TooLarge => diagnostic.with_hint("leave `(?u)` out, or count less often"),
+        PatternError::MatchesEmpty => diagnostic.with_hint("let it need one character at least"),
         PatternError::Syntax { .. }
         | PatternError::MatchesNothing
         | PatternError::KeepTooLong { .. } => diagnostic,
@@ -92,7 +92,7 @@ fn pattern_diagnostic(error: &PatternError) -> DiagnosticBuilder {
 }
 
 /// Registers each line of a file; a file that other users may read causes a warning.
-fn register_secrets(section: &Section<'_>, file: &Spanned<String>) {
+fn register_secrets(section: &Section<'_>, file: &Positioned<String>) {
     let reader = section.reader;
     let path = reader.resolve(&file.value);
     let text = match reader.read_secret_file(&path) {
@@ -102,7 +102,7 @@ fn register_secrets(section: &Section<'_>, file: &Spanned<String>) {
     if is_open_to_others(&path) {
         reader.warning(
             &file.position,
-            from_message("others may read this file").hint("chmod 600 it"),
+            new_diagnostic("others may read this file").with_hint("chmod 600 it"),
         );
     }
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
@@ -112,7 +112,8 @@ fn register_secrets(section: &Section<'_>, file: &Spanned<String>) {
         let count = short_lines.len();
         let diagnostic =
             format!("{count} of its lines have fewer than {MIN_SECRET_LINE_CHARS} characters");
-        reader.warning(&file.position, from_message(diagnostic).hint("they are not redacted"));
+        reader
+            .warning(&file.position, new_diagnostic(diagnostic).with_hint("they are not redacted"));
     }
     secrets.into_iter().for_each(|secret| reader.register_secret(secret));
 }

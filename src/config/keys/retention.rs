@@ -2,7 +2,7 @@
 
 use algonius_actors::model::host::storage_stats::RetentionLimits;
 
-use crate::config::table::{Count, Flag, Key, Seconds, Section, ValueBounds};
+use crate::config::table::{ConfigKey, Count, Flag, Seconds, Section, ValueBounds};
 use std::time::Duration;
 
 /// Retention of the history.
@@ -18,23 +18,26 @@ pub struct RetentionSettings {
 const DAY_SECONDS: f64 = 86_400.0;
 const CENTURY_SECONDS: f64 = 36_525.0 * DAY_SECONDS;
 
-const ENABLED: Key<Flag> = Key::flag("enabled", true, "false: nothing is deleted");
-const MAX_AGE: Key<Seconds> =
-    Key::seconds("max_age", ValueBounds::new(0.0, CENTURY_SECONDS, 30.0 * DAY_SECONDS), "");
-const MAX_EXECUTIONS: Key<Count> = Key::count(
+const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "false: nothing is deleted");
+const MAX_AGE: ConfigKey<Seconds> =
+    ConfigKey::seconds("max_age", ValueBounds::new(0.0, CENTURY_SECONDS, 30.0 * DAY_SECONDS), "");
+const MAX_EXECUTIONS: ConfigKey<Count> = ConfigKey::count(
     "max_executions",
     ValueBounds::new(0, 1 << 40, 100_000),
     "of the whole service, including unfinished ones",
 );
-const MAX_BYTES: Key<Count> =
-    Key::count("max_bytes", ValueBounds::new(0, 1 << 50, 2 << 30), "size of the database");
-const MIN_AGE: Key<Seconds> = Key::seconds(
+const MAX_BYTES: ConfigKey<Count> =
+    ConfigKey::count("max_bytes", ValueBounds::new(0, 1 << 50, 2 << 30), "size of the database");
+const MIN_AGE: ConfigKey<Seconds> = ConfigKey::seconds(
     "min_age",
     ValueBounds::new(0.0, CENTURY_SECONDS, 3600.0),
     "no execution is deleted earlier",
 );
-const INTERVAL: Key<Seconds> =
-    Key::seconds("interval", ValueBounds::new(0.05, DAY_SECONDS, 600.0), "time between two passes");
+const INTERVAL: ConfigKey<Seconds> = ConfigKey::seconds(
+    "interval",
+    ValueBounds::new(0.05, DAY_SECONDS, 600.0),
+    "time between two passes",
+);
 
 /// Reads `[retention]`; `None` if it is disabled. A bound of 0 means no bound.
 pub(crate) fn read(mut section: Section<'_>) -> Option<RetentionSettings> {

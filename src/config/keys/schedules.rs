@@ -8,8 +8,8 @@ use algonius_actors::model::id::{AgentId, ScheduleId};
 use algonius_actors::model::schedule::recurrence::{RecurrenceError, RecurrenceRule};
 use algonius_actors::model::schedule::{MissedPolicy, OverlapPolicy, ScheduleSpec};
 
-use crate::config::diagnostics::from_message;
-use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, value};
+use crate::config::diagnostics::new_diagnostic;
+use crate::config::table::{ConfigReader, Positioned, Section, ValueBounds, value};
 use crate::platform::template::{ScheduleValues, Template};
 
 /// Default owner of the configured schedules: the command line's own principal.
@@ -33,7 +33,7 @@ pub struct SchedulerSettings {
     /// True if expressions may have seconds.
     pub allows_seconds: bool,
     /// Time for which past occurrences are stored.
-    pub history: Duration,
+    pub history_retention: Duration,
     /// Schedules in the order of the file.
     pub schedules: Vec<OwnedSchedule>,
 }
@@ -69,7 +69,8 @@ pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerS
     let mut settings = SchedulerSettings {
         timezone: zone.map_or_else(|| "UTC".to_owned(), |zone| zone.value),
         allows_seconds: section.flag("seconds", false),
-        history: section.seconds("history", ValueBounds::new(86_400.0, 3.2e8, 90.0 * 86_400.0)),
+        history_retention: section
+            .seconds("history", ValueBounds::new(86_400.0, 3.2e8, 90.0 * 86_400.0)),
         schedules: Vec::new(),
     };
     section.finish();
@@ -82,7 +83,7 @@ pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerS
                 continue;
             }
         };
-        let schedule_id = Spanned { value: id, position: name.position };
+        let schedule_id = Positioned { value: id, position: name.position };
         let Some(scheduled) = schedule(section, &schedule_id, (&settings, has_default_zone), known)
         else {
             continue;
@@ -99,7 +100,7 @@ pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerS
 /// Reads one schedule.
 fn schedule(
     mut section: Section<'_>,
-    id: &Spanned<ScheduleId>,
+    id: &Positioned<ScheduleId>,
     (settings, has_default_zone): (&SchedulerSettings, bool),
     known: &KnownNames<'_>,
 ) -> Option<OwnedSchedule> {
@@ -107,7 +108,7 @@ fn schedule(
     let name = table.nonblank("name").map_or_else(|| id.value.to_string(), |name| name.value);
     let enabled = table.flag("enabled", true);
     let agent = agent(table, id, enabled, known);
-    let timetable = timetable(table, id, settings, has_default_zone);
+    let recurrence = recurrence_rule(table, id, settings, has_default_zone);
     let (input, params) = input_and_params(table, id);
     let missed = missed(table);
     let overlap = overlap(table, missed, agent.map(|agent| agent.access));
@@ -122,7 +123,7 @@ fn schedule(
         id: id.value.clone(),
         name,
         agent: agent?.id.clone(),
-        recurrence: timetable?,
+        recurrence: recurrence?,
         input: input?,
         params,
         missed,
@@ -138,7 +139,7 @@ fn schedule(
 /// Returns the agent of the schedule, which must exist and be enabled.
 fn agent<'k>(
     section: &mut Section<'_>,
-    id: &Spanned<ScheduleId>,
+    id: &Positioned<ScheduleId>,
     enabled: bool,
     known: &KnownNames<'k>,
 ) -> Option<&'k AgentSpec> {
@@ -153,15 +154,15 @@ fn agent<'k>(
     if enabled && !agent.enabled {
         reader.error(
             &agent_name.position,
-            from_message("is switched off").hint("set `enabled = true` for it"),
+            new_diagnostic("is switched off").with_hint("set `enabled = true` for it"),
         );
     }
     Some(agent)
 }
 
-fn timetable(
+fn recurrence_rule(
     section: &mut Section<'_>,
-    id: &Spanned<ScheduleId>,
+    id: &Positioned<ScheduleId>,
     settings: &SchedulerSettings,
     has_default_zone: bool,
 ) -> Option<RecurrenceRule> {
@@ -173,7 +174,7 @@ fn timetable(
     };
     if zone.is_none() && !has_default_zone && !cron.value.starts_with("@every") {
         let diagnostic =
-            from_message("is taken to be in UTC").hint("give the schedule a `timezone`");
+            new_diagnostic("is taken to be in UTC").with_hint("give the schedule a `timezone`");
         reader.warning(&cron.position, diagnostic);
     }
     let zone_name = zone.as_ref().map_or(settings.timezone.as_str(), |zone| zone.value.as_str());
@@ -195,7 +196,7 @@ fn timetable(
 /// Reads the input text and its parameters.
 fn input_and_params(
     section: &mut Section<'_>,
-    id: &Spanned<ScheduleId>,
+    id: &Positioned<ScheduleId>,
 ) -> (Option<String>, BTreeMap<String, String>) {
     let reader = section.reader;
     let entries = section.section("params").entries().into_iter();
@@ -207,7 +208,8 @@ fn input_and_params(
         return (None, params);
     };
     let values = ScheduleValues { param: params.clone(), ..ScheduleValues::default() };
-    let rendered = Template::of::<ScheduleValues>(&input.value).and_then(|it| it.render(&values));
+    let rendered =
+        Template::for_values::<ScheduleValues>(&input.value).and_then(|it| it.render(&values));
     match rendered {
         Ok(_) => (Some(input.value), params),
         Err(error) => {
@@ -240,8 +242,8 @@ fn overlap(
     let default = OverlapPolicy::default_for(missed, access.unwrap_or(Access::ReadWrite));
     let Some(policy) = section.keyword("overlap", &OVERLAPS) else { return default };
     if policy.value.loses(missed) {
-        let diagnostic = from_message("would lose what `missed = \"all\"` makes up for");
-        section.reader.error(&policy.position, diagnostic.hint("use \"queue\" or \"allow\""));
+        let diagnostic = new_diagnostic("would lose what `missed = \"all\"` makes up for");
+        section.reader.error(&policy.position, diagnostic.with_hint("use \"queue\" or \"allow\""));
     }
     policy.value
 }
@@ -250,7 +252,7 @@ fn owner(section: &mut Section<'_>, known: &KnownNames<'_>) -> String {
     let Some(name) = section.nonblank("owner") else { return OPERATOR_PRINCIPAL.to_owned() };
     if name.value != OPERATOR_PRINCIPAL && !known.tokens.contains(&name.value.as_str()) {
         let names = known.tokens.iter().copied().chain([OPERATOR_PRINCIPAL]);
-        let diagnostic = from_message("there is no such token").suggest_from(&name.value, names);
+        let diagnostic = new_diagnostic("there is no such token").suggest_from(&name.value, names);
         section.reader.error(&name.position, diagnostic);
     }
     name.value
@@ -258,12 +260,12 @@ fn owner(section: &mut Section<'_>, known: &KnownNames<'_>) -> String {
 
 fn report_missing_key(
     reader: &ConfigReader<'_>,
-    id: &Spanned<ScheduleId>,
+    id: &Positioned<ScheduleId>,
     key: &str,
     description: &str,
 ) {
     reader.error(
         &id.position,
-        from_message(format!("`{key}` is missing")).hint(format!("it is {description}")),
+        new_diagnostic(format!("`{key}` is missing")).with_hint(format!("it is {description}")),
     );
 }

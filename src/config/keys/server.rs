@@ -11,9 +11,9 @@ use algonius_actors::model::id::AgentId;
 use nix::unistd::{AccessFlags, Uid, access};
 
 use super::tokens::find_agent;
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::presets;
-use crate::config::table::{Count, Flag, Key, Keyword, Seconds, Section, ValueBounds};
+use crate::config::table::{ConfigKey, Count, Flag, Keyword, Seconds, Section, ValueBounds};
 use crate::platform::tls::CertificateFiles;
 use access::AccessSettings;
 
@@ -97,7 +97,7 @@ pub struct ConfigFileSettings {
     /// True if changes of the configuration are applied automatically.
     pub watch: bool,
     /// Folder of custom presets.
-    pub presets: PathBuf,
+    pub presets_dir: PathBuf,
 }
 
 impl ServerSettings {
@@ -108,37 +108,37 @@ impl ServerSettings {
     }
 }
 
-const PUBLIC_CARD: Key<Flag> =
-    Key::flag("public_card", true, "shows the minimal agent card without a token");
-const MAX_BODY_BYTES: Key<Count> =
-    Key::count("max_body_bytes", ValueBounds::new(1024, 1 << 30, 4 << 20), "");
-const MAX_CONNECTIONS: Key<Count> =
-    Key::count("max_connections", ValueBounds::new(1, 1 << 20, 1024), "");
-const HEADER_TIMEOUT: Key<Seconds> =
-    Key::seconds("header_timeout", ValueBounds::new(0.1, 600.0, 10.0), "");
-const BODY_TIMEOUT: Key<Seconds> =
-    Key::seconds("body_timeout", ValueBounds::new(0.1, 3600.0, 30.0), "");
-const WRITE_TIMEOUT: Key<Seconds> = Key::seconds(
+const PUBLIC_CARD: ConfigKey<Flag> =
+    ConfigKey::flag("public_card", true, "shows the minimal agent card without a token");
+const MAX_BODY_BYTES: ConfigKey<Count> =
+    ConfigKey::count("max_body_bytes", ValueBounds::new(1024, 1 << 30, 4 << 20), "");
+const MAX_CONNECTIONS: ConfigKey<Count> =
+    ConfigKey::count("max_connections", ValueBounds::new(1, 1 << 20, 1024), "");
+const HEADER_TIMEOUT: ConfigKey<Seconds> =
+    ConfigKey::seconds("header_timeout", ValueBounds::new(0.1, 600.0, 10.0), "");
+const BODY_TIMEOUT: ConfigKey<Seconds> =
+    ConfigKey::seconds("body_timeout", ValueBounds::new(0.1, 3600.0, 30.0), "");
+const WRITE_TIMEOUT: ConfigKey<Seconds> = ConfigKey::seconds(
     "write_timeout",
     ValueBounds::new(0.1, 3600.0, 30.0),
     "a client that reads nothing for this time is disconnected",
 );
-const DRAIN_TIMEOUT: Key<Seconds> = Key::seconds(
+const DRAIN_TIMEOUT: ConfigKey<Seconds> = ConfigKey::seconds(
     "drain_timeout",
     ValueBounds::new(0.0, 86_400.0, 30.0),
     "time for running executions to finish when the service stops",
 );
-const REATTACH_GRACE: Key<Seconds> = Key::seconds(
+const REATTACH_GRACE: ConfigKey<Seconds> = ConfigKey::seconds(
     "reattach_grace",
     ValueBounds::new(0.0, 86_400.0, 60.0),
     "time that programs continue after the service was killed, until it restarts",
 );
-const OUTPUT_MEMORY: Key<Count> = Key::count(
+const OUTPUT_MEMORY: ConfigKey<Count> = ConfigKey::count(
     "output_memory",
     ValueBounds::new(1 << 20, 1 << 40, 256 << 20),
     "bytes of program output in memory files; beyond it programs wait",
 );
-const DURABILITY: Key<Keyword<DurabilitySetting>> = Key::keyword(
+const DURABILITY: ConfigKey<Keyword<DurabilitySetting>> = ConfigKey::keyword(
     "durability",
     (
         &[("process", DurabilitySetting::Process), ("power", DurabilitySetting::Power)],
@@ -146,7 +146,7 @@ const DURABILITY: Key<Keyword<DurabilitySetting>> = Key::keyword(
     ),
     "\"power\": commits survive a power failure, and are slower",
 );
-const WATCH: Key<Flag> = Key::flag(
+const WATCH: ConfigKey<Flag> = ConfigKey::flag(
     "watch",
     true,
     "reloads automatically when this file, or a file that it names, changes",
@@ -167,10 +167,10 @@ pub(crate) fn read(
     let data_dir = known_data_dir.clone().unwrap_or_default();
     let runtime_dir = absolute_path(table, "runtime_dir");
     let token_file = absolute_path(table, "token_file");
-    let entry = access::read(table);
+    let request_access = access::read(table);
     let url = public_url(table);
     let server = ServerSettings {
-        listen: listen(table, tls.is_given || !entry.trusted_proxies.is_empty()),
+        listen: listen(table, tls.is_given || !request_access.trusted_proxies.is_empty()),
         tls: tls.files,
         public: PublicSettings { url, is_card_public: PUBLIC_CARD.read(table) },
         runtime_dir: runtime_dir.unwrap_or_else(|| default_runtime_dir(table, &data_dir)),
@@ -182,16 +182,18 @@ pub(crate) fn read(
         durability: DURABILITY.read(table),
         configuration: ConfigFileSettings {
             watch: WATCH.read(table),
-            presets: absolute_path(table, "presets")
+            presets_dir: absolute_path(table, "presets")
                 .unwrap_or_else(|| table.reader.resolve(presets::PRESETS_DIR)),
         },
-        request_access: entry,
+        request_access,
     };
     if server.uses_caller_address() && !server.request_access.trusted_proxies.is_empty() {
         let diagnostic =
-            from_message("is needed behind a proxy: cards name the host of the proxy's requests")
-                .hint("give the address that callers use, such as \"https://agents.example.org\"");
-        section.reader.warning(&section.position.below("public_url").hidden(), diagnostic);
+            new_diagnostic("is needed behind a proxy: cards name the host of the proxy's requests")
+                .with_hint(
+                    "give the address that callers use, such as \"https://agents.example.org\"",
+                );
+        section.reader.warning(&section.position.below("public_url").unprintable(), diagnostic);
     }
     section.finish();
     (known_data_dir.map(|_| server), default_agent)
@@ -228,8 +230,8 @@ fn agent_users(section: &mut Section<'_>) -> Option<(u32, u32)> {
             return Some((first, last));
         }
         _ => {
-            let diagnostic = from_message(format!("must be two numbers from {MIN_AGENT_UID} on"))
-                .hint("write \"61184-61999\", which no account of the machine has");
+            let diagnostic = new_diagnostic(format!("must be two numbers from {MIN_AGENT_UID} on"))
+                .with_hint("write \"61184-61999\", which no account of the machine has");
             section.reader.error(&text.position, diagnostic);
         }
     }
@@ -257,8 +259,10 @@ fn listen(section: &mut Section<'_>, is_secured: bool) -> SocketAddr {
     };
     if !listen.ip().is_loopback() && !is_secured {
         let diagnostic =
-            from_message("others can reach this address, and connections are not encrypted")
-                .hint("set `server.tls`, or name the proxy that speaks TLS in `trusted_proxies`");
+            new_diagnostic("others can reach this address, and connections are not encrypted")
+                .with_hint(
+                    "set `server.tls`, or name the proxy that speaks TLS in `trusted_proxies`",
+                );
         section.reader.warning(&text.position, diagnostic);
     }
     listen
@@ -271,7 +275,7 @@ fn public_url(section: &mut Section<'_>) -> Option<String> {
     let rest = ["https://", "http://"].iter().find_map(|scheme| text.value.strip_prefix(scheme));
     let authority = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
     if authority.contains('@') {
-        reader.error(&text.position.hidden(), "must not hold a name or password");
+        reader.error(&text.position.unprintable(), "must not hold a name or password");
         return None;
     }
     if authority.is_empty() || text.value.contains(['?', '#', ' ']) {
@@ -298,7 +302,7 @@ fn data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
         absolute_path(section, "data_dir").or_else(|| default_data_dir(&|name| reader.env(name)));
     if found.is_none() {
         let diagnostic = "is needed where neither XDG_STATE_HOME nor HOME is set";
-        reader.error(&section.position.below("data_dir").hidden(), diagnostic);
+        reader.error(&section.position.below("data_dir").unprintable(), diagnostic);
     }
     found
 }

@@ -1,8 +1,8 @@
 //! `[telemetry]`: OpenTelemetry collector that receives traces and logs, if there is one.
 
 use super::alerts::read_secret;
-use crate::config::diagnostics::from_message;
-use crate::config::table::{Flag, Key, Section};
+use crate::config::diagnostics::new_diagnostic;
+use crate::config::table::{ConfigKey, Flag, Section};
 
 /// Environment variable that names the collector by convention.
 const ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
@@ -27,8 +27,8 @@ impl std::fmt::Debug for TelemetrySettings {
     }
 }
 
-const ENABLED: Key<Flag> = Key::flag("enabled", true, "");
-const LOGS: Key<Flag> = Key::flag("logs", true, "sends log lines in addition to spans");
+const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "");
+const LOGS: ConfigKey<Flag> = ConfigKey::flag("logs", true, "sends log lines in addition to spans");
 
 /// Reads `[telemetry]`; `None` if no collector is named.
 pub(crate) fn read(mut section: Section<'_>) -> Option<TelemetrySettings> {
@@ -52,14 +52,17 @@ fn endpoint(table: &mut Section<'_>) -> Option<String> {
     let reader = table.reader;
     let configured = table.nonblank("otlp_endpoint");
     let position = configured.as_ref().map_or_else(
-        || table.position.below("otlp_endpoint").hidden(),
+        || table.position.below("otlp_endpoint").unprintable(),
         |configured| configured.position.clone(),
     );
     let url =
         configured.map(|configured| configured.value).or_else(|| reader.env(ENDPOINT_VARIABLE))?;
     if !(url.starts_with("http://") || url.starts_with("https://")) {
         let hint = "such as \"http://127.0.0.1:4318\"; this service speaks OTLP over HTTP";
-        reader.error(&position, from_message("must begin with `http://` or `https://`").hint(hint));
+        reader.error(
+            &position,
+            new_diagnostic("must begin with `http://` or `https://`").with_hint(hint),
+        );
         return None;
     }
     Some(url.trim_end_matches('/').to_owned())
@@ -72,7 +75,7 @@ fn headers(table: &mut Section<'_>) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         match line.split_once(':') {
-            Some((name, value)) if is_name(name) && !value.trim().is_empty() => {
+            Some((name, value)) if is_header_name(name) && !value.trim().is_empty() => {
                 table.reader.register_secret(value.trim());
                 headers.push((name.to_lowercase(), value.trim().to_owned()));
             }
@@ -85,6 +88,6 @@ fn headers(table: &mut Section<'_>) -> Vec<(String, String)> {
     headers
 }
 
-fn is_name(text: &str) -> bool {
+fn is_header_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

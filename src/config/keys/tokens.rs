@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
 use algonius_actors::model::id::AgentId;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use toml::de::DeValue;
 
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::secret::{VARIABLE_NOT_SET, is_open_to_others};
-use crate::config::table::{Section, Spanned, ValueShape, value};
+use crate::config::table::{Positioned, Section, ValueShape, value};
 
 /// Least number of characters of a token.
 const MIN_TOKEN_CHARS: usize = 32;
 
 /// Reads every token; `agents` are the ids that exist.
-pub(crate) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<TokenSeed> {
+pub(crate) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<ConfiguredToken> {
     let reader = root.reader;
     let mut names_by_hash: BTreeMap<[u8; 32], String> = BTreeMap::new();
     let mut seeds = Vec::new();
@@ -36,26 +36,34 @@ pub(crate) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<TokenSeed>
 /// Reads one token.
 fn token(
     mut section: Section<'_>,
-    name: &Spanned<String>,
+    name: &Positioned<String>,
     agents: &[AgentId],
-) -> Option<TokenSeed> {
+) -> Option<ConfiguredToken> {
     let text = read_token_text(&mut section, name);
     let rights = rights(&mut section);
     let agents = allowed_agents(&mut section, agents);
     let expires = expires(&mut section);
     section.finish();
     let hash = Sha256::digest(text?).into();
-    Some(TokenSeed { name: name.value.clone(), hash, scope: Scope { rights, agents }, expires })
+    Some(ConfiguredToken {
+        name: name.value.clone(),
+        hash,
+        scope: Scope { rights, agents },
+        expires,
+    })
 }
 
 /// Returns the token's text, from one of two sources, and registers it for redaction.
-pub(crate) fn read_token_text(section: &mut Section<'_>, name: &Spanned<String>) -> Option<String> {
+pub(crate) fn read_token_text(
+    section: &mut Section<'_>,
+    name: &Positioned<String>,
+) -> Option<String> {
     let reader = section.reader;
     if let Some(inline) = section.entry("token") {
         let diagnostic =
-            from_message("a token is not written into the configuration, which is read by many")
-                .hint("use `token_file` or `token_env`");
-        reader.error(&inline.position.hidden(), diagnostic);
+            new_diagnostic("a token is not written into the configuration, which is read by many")
+                .with_hint("use `token_file` or `token_env`");
+        reader.error(&inline.position.unprintable(), diagnostic);
         section.entry("token_env");
         section.entry("token_file");
         return None;
@@ -79,21 +87,21 @@ pub(crate) fn read_token_text(section: &mut Section<'_>, name: &Spanned<String>)
             Some(text)
         }
         Err(message) => {
-            reader.error(&position.hidden(), message);
+            reader.error(&position.unprintable(), message);
             None
         }
     }
 }
 
 /// Returns the text of a token file; a file that other users may read causes a warning.
-fn token_file(section: &Section<'_>, file: &Spanned<String>) -> Result<String, String> {
+fn token_file(section: &Section<'_>, file: &Positioned<String>) -> Result<String, String> {
     let path = section.reader.resolve(&file.value);
     let text = section
         .reader
         .read_secret_file(&path)
         .map_err(|error| format!("cannot be read: {error}"))?;
     if is_open_to_others(&path) {
-        let diagnostic = from_message("others may read this file").hint("chmod 600 it");
+        let diagnostic = new_diagnostic("others may read this file").with_hint("chmod 600 it");
         section.reader.warning(&file.position, diagnostic);
     }
     Ok(text)
@@ -119,7 +127,8 @@ fn rights(section: &mut Section<'_>) -> Vec<Right> {
     });
     let Some(words) = words else { return vec![Right::Read, Right::Run] };
     if words.is_empty() {
-        reader.error(&section.position.below("scopes").hidden(), "must name one scope at least");
+        reader
+            .error(&section.position.below("scopes").unprintable(), "must name one scope at least");
     }
     let mut rights = Vec::new();
     for word in words {
@@ -130,7 +139,7 @@ fn rights(section: &mut Section<'_>) -> Vec<Right> {
                 let known = Right::ALL.iter().map(|right| right.as_str());
                 reader.error(
                     &word.position,
-                    from_message("unknown scope").suggest_from(&word.value, known),
+                    new_diagnostic("unknown scope").suggest_from(&word.value, known),
                 );
             }
         }
@@ -148,7 +157,7 @@ fn allowed_agents(section: &mut Section<'_>, agents: &[AgentId]) -> Option<Vec<A
 /// Returns the agent with that id; a fault if there is none.
 pub(crate) fn find_agent(
     section: &Section<'_>,
-    word: &Spanned<String>,
+    word: &Positioned<String>,
     agents: &[AgentId],
 ) -> Option<AgentId> {
     let agent = agents.iter().find(|agent| agent.as_str() == word.value);
@@ -156,7 +165,7 @@ pub(crate) fn find_agent(
         let known = agents.iter().map(AgentId::as_str);
         section.reader.error(
             &word.position,
-            from_message("there is no such agent").suggest_from(&word.value, known),
+            new_diagnostic("there is no such agent").suggest_from(&word.value, known),
         );
     }
     agent.cloned()
@@ -177,7 +186,7 @@ fn expires(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
     let parsed = DateTime::parse_from_rfc3339(&written).ok();
     if parsed.is_none() {
         let diagnostic =
-            from_message("must be a date and time with its zone, such as 2030-01-31T12:00:00Z");
+            new_diagnostic("must be a date and time with its zone, such as 2030-01-31T12:00:00Z");
         section.reader.error(&entry.position, diagnostic);
     }
     parsed.map(|date| date.with_timezone(&Utc))

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::{Preset, PresetMetadata, PresetSource, preset_metadata, table};
-use crate::config::diagnostics::from_message;
+use super::{PresetCatalog, PresetMetadata, PresetText, preset_metadata, table};
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::{ConfigReader, Section, SourcePosition};
 
 /// Document with presets merged under its agents.
@@ -36,7 +36,7 @@ pub(in crate::config) struct AgentPreset {
 /// a fault of its name at the position of the name.
 pub(in crate::config) fn merge<'d>(
     document: &DeTable<'d>,
-    preset_source: &'d PresetSource,
+    preset_catalog: &'d PresetCatalog,
     reader: &ConfigReader<'_>,
 ) -> MergedDocument<'d> {
     let (mut agent_presets, mut base) = (BTreeMap::new(), DeTable::new());
@@ -48,7 +48,7 @@ pub(in crate::config) fn merge<'d>(
         let Some(name) = preset_name.get_ref().as_str() else { continue };
         let key_path = format!("agents.{}.preset", id.get_ref());
         let position = SourcePosition { key_path, span: preset_name.span(), is_printable: true };
-        let preset = preset_source
+        let preset = preset_catalog
             .find(name, reader, &position)
             .and_then(|written| parse_preset(written, reader));
         let preset = preset.map(|(metadata, table)| {
@@ -60,20 +60,20 @@ pub(in crate::config) fn merge<'d>(
     if agent_presets.is_empty() {
         return MergedDocument::without_presets(document);
     }
-    preset_source.register_files(reader);
+    preset_catalog.register_files(reader);
     let agents = Spanned::new(0..0, DeValue::Table(base));
     let base = DeTable::from_iter([(Spanned::new(0..0, "agents".into()), agents)]);
     MergedDocument { document: merge_tables(document, &base), agent_presets }
 }
 
-impl PresetSource {
+impl PresetCatalog {
     /// Returns the preset of that name; a fault if there is none.
     fn find(
         &self,
         name: &str,
         reader: &ConfigReader<'_>,
         position: &SourcePosition,
-    ) -> Option<&Preset> {
+    ) -> Option<&PresetText> {
         if let Some((_, error)) = self.unreadable.get(name) {
             reader.error(position, format!("the file of this preset cannot be read: {error}"));
             return None;
@@ -82,7 +82,7 @@ impl PresetSource {
         if found.is_none() {
             reader.error(
                 position,
-                from_message("there is no such preset").suggest_from(name, self.names()),
+                new_diagnostic("there is no such preset").suggest_from(name, self.names()),
             );
         }
         found
@@ -91,7 +91,7 @@ impl PresetSource {
 
 /// Returns the description of a preset, and its part of an agent's table.
 fn parse_preset<'d>(
-    preset: &'d Preset,
+    preset: &'d PresetText,
     reader: &ConfigReader<'_>,
 ) -> Option<(PresetMetadata, DeTable<'d>)> {
     let offset = reader.add_text(preset.file.clone(), &preset.text);
@@ -111,11 +111,11 @@ fn parse_preset<'d>(
     let root_position =
         SourcePosition { key_path: String::new(), span: offset..offset, is_printable: true };
     let mut root = Section::new(reader, root_position, Some(&document));
-    let about = preset_metadata::read(root.section("about"));
+    let metadata = preset_metadata::read(root.section("about"));
     root.section("agent");
     root.finish();
     let agent = table(&document, "agent").into_iter().flatten();
-    Some((about, agent.map(|(key, value)| (key.clone(), value.clone())).collect()))
+    Some((metadata, agent.map(|(key, value)| (key.clone(), value.clone())).collect()))
 }
 
 /// Merges two tables: `overriding` takes precedence, and tables of both are merged.

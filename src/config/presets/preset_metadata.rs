@@ -29,7 +29,7 @@ pub(super) fn read(mut section: Section<'_>) -> PresetMetadata {
         section.texts(key).unwrap_or_default().into_iter().map(|text| text.value).collect()
     };
     let (install, keys, notes) = (texts("install"), texts("keys"), texts("notes"));
-    let about = PresetMetadata {
+    let metadata = PresetMetadata {
         title: section.nonblank("title").map(|title| title.value).unwrap_or_default(),
         is_verified: section.flag("verified", false),
         install,
@@ -38,7 +38,7 @@ pub(super) fn read(mut section: Section<'_>) -> PresetMetadata {
         notes,
     };
     section.finish();
-    about
+    metadata
 }
 
 /// Reads the description, and ignores its faults.

@@ -12,7 +12,7 @@ struct Mount {
     /// Folder or file of the file system that is mounted.
     root: PathBuf,
     /// Mount point.
-    point: PathBuf,
+    mount_point: PathBuf,
 }
 
 /// Mounts that this process sees, in the order of their creation.
@@ -22,10 +22,10 @@ pub(crate) struct Mounts(Vec<Mount>);
 impl Mounts {
     /// Reads the present mounts; none if the system does not list them.
     pub(crate) fn read() -> Self {
-        Self::of(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+        Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
     }
 
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         Self(text.lines().filter_map(parse_mount).collect())
     }
 
@@ -33,17 +33,17 @@ impl Mounts {
     pub(crate) fn aliases(&self, path: &Path) -> Vec<PathBuf> {
         let real = resolve_links(path);
         // A later mount covers an earlier one at the same place.
-        let covers = |mount: &&Mount| real.starts_with(&mount.point);
-        let length = |mount: &Mount| mount.point.components().count();
+        let covers = |mount: &&Mount| real.starts_with(&mount.mount_point);
+        let length = |mount: &Mount| mount.mount_point.components().count();
         let Some(own_mount) = self.0.iter().filter(covers).max_by_key(|mount| length(mount)) else {
             return Vec::new();
         };
-        let Ok(rest) = real.strip_prefix(&own_mount.point) else { return Vec::new() };
+        let Ok(rest) = real.strip_prefix(&own_mount.mount_point) else { return Vec::new() };
         let inside = join_paths(&own_mount.root, rest);
         let same_device = self.0.iter().filter(|mount| mount.device == own_mount.device);
         let alias = |mount: &Mount| match inside.strip_prefix(&mount.root) {
-            Ok(rest) => Some(join_paths(&mount.point, rest)),
-            Err(_) => mount.root.starts_with(&inside).then(|| mount.point.clone()),
+            Ok(rest) => Some(join_paths(&mount.mount_point, rest)),
+            Err(_) => mount.root.starts_with(&inside).then(|| mount.mount_point.clone()),
         };
         let is_other = |alias: &PathBuf| *alias != real && !alias.starts_with(&real);
         same_device.filter_map(alias).filter(is_other).collect()
@@ -68,7 +68,7 @@ fn join_paths(path: &Path, rest: &Path) -> PathBuf {
 fn parse_mount(line: &str) -> Option<Mount> {
     let mut words = line.split(' ').skip(2);
     let device = words.next()?.to_owned();
-    Some(Mount { device, root: unescape(words.next()?), point: unescape(words.next()?) })
+    Some(Mount { device, root: unescape(words.next()?), mount_point: unescape(words.next()?) })
 }
 
 /// Decodes a path in which the kernel has written blanks and backslashes as three octal digits.
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_path_is_found_under_every_mount_of_its_file_system() {
-        let mounts = Mounts::of(TEXT);
+        let mounts = Mounts::parse(TEXT);
         let found = |path: &str| {
             let aliases = mounts.aliases(Path::new(path));
             aliases.iter().map(|path| path.display().to_string()).collect::<Vec<_>>()

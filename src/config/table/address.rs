@@ -4,27 +4,27 @@ use std::net::IpAddr;
 
 use hyper::Uri;
 
-use super::position::Spanned;
+use super::position::Positioned;
 use super::section::Section;
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 
 /// Texts of the faults of an address.
-pub(crate) struct AddressTexts {
+pub(crate) struct UrlFaultTexts {
     /// Keys of the credentials, which do not belong into the address.
     pub(crate) credential_hint: &'static str,
     /// Reason why an address without TLS is refused.
-    pub(crate) exposure: &'static str,
+    pub(crate) no_tls_reason: &'static str,
     /// Example of a valid address.
     pub(crate) example: &'static str,
 }
 
 /// Returns the URL without a slash at its end. Credentials are sent to it, so it needs TLS unless it is on this
 /// machine.
-pub(crate) fn service_url(
+pub(crate) fn validate_service_url(
     section: &Section<'_>,
-    url: Spanned<String>,
+    url: Positioned<String>,
     allows_http: bool,
-    texts: &AddressTexts,
+    texts: &UrlFaultTexts,
 ) -> Option<String> {
     let parsed: Option<Uri> = url.value.parse().ok();
     let host = parsed.as_ref().and_then(Uri::host);
@@ -32,21 +32,21 @@ pub(crate) fn service_url(
     let has_user = parsed.as_ref().and_then(Uri::authority).is_some_and(|it| has_user(it.as_str()));
     let diagnostic = match (scheme, host) {
         (Some("http" | "https"), Some(_)) if has_user => {
-            from_message("must not hold a name or password").hint(texts.credential_hint)
+            new_diagnostic("must not hold a name or password").with_hint(texts.credential_hint)
         }
         (Some("http" | "https"), Some(_)) if url.value.contains(['?', '#']) => {
-            from_message("must have neither a query nor a fragment")
+            new_diagnostic("must have neither a query nor a fragment")
         }
         (Some("http"), Some(host)) if !allows_http && !is_loopback(host) => {
-            from_message(format!("must begin with `https://`: {}", texts.exposure))
-                .hint("`insecure_http = true` permits it within a trusted network")
+            new_diagnostic(format!("must begin with `https://`: {}", texts.no_tls_reason))
+                .with_hint("`insecure_http = true` permits it within a trusted network")
         }
         (Some("http" | "https"), Some(_)) => {
             return Some(url.value.trim_end_matches('/').to_owned());
         }
-        _ => from_message(format!("must be an address such as \"{}\"", texts.example)),
+        _ => new_diagnostic(format!("must be an address such as \"{}\"", texts.example)),
     };
-    section.reader.error(&url.position.hidden(), diagnostic);
+    section.reader.error(&url.position.unprintable(), diagnostic);
     None
 }
 

@@ -2,10 +2,10 @@
 
 use algonius_actors::model::push::Secret;
 
-use super::position::Spanned;
+use super::position::Positioned;
 use super::secret::{VARIABLE_NOT_SET, is_open_to_others};
 use super::section::Section;
-use crate::config::diagnostics::{Severity, from_message};
+use crate::config::diagnostics::{Severity, new_diagnostic};
 
 /// Keys of a credential, and its name in messages.
 pub(crate) struct CredentialKeys {
@@ -21,7 +21,7 @@ pub(crate) struct CredentialKeys {
 
 /// Reads a credential from one of two sources, and registers it for redaction. A source that is not there has the
 /// severity `missing_severity`.
-pub(crate) fn credential(
+pub(crate) fn read_credential(
     section: &mut Section<'_>,
     keys: &CredentialKeys,
     missing_severity: Severity,
@@ -31,14 +31,14 @@ pub(crate) fn credential(
     if let Some(inline) = section.entry(inline) {
         let message =
             format!("a {noun} is not written into the configuration, which is read by many");
-        let diagnostic = from_message(message).hint(format!("use `{file}` or `{env}`"));
-        reader.error(&inline.position.hidden(), diagnostic);
+        let diagnostic = new_diagnostic(message).with_hint(format!("use `{file}` or `{env}`"));
+        reader.error(&inline.position.unprintable(), diagnostic);
     }
     let (text, position) = match (section.nonblank(env), section.nonblank(file)) {
         (None, None) => return None,
         (Some(_), Some(written)) => {
             let message = format!("give one of `{env}`, `{file}`");
-            reader.error(&written.position.hidden(), message);
+            reader.error(&written.position.unprintable(), message);
             return None;
         }
         (None, Some(written)) => (credential_file(section, &written), written.position),
@@ -49,13 +49,13 @@ pub(crate) fn credential(
     let text = match text {
         Ok(text) => text.trim().to_owned(),
         Err(message) => {
-            reader.record(missing_severity, &position, from_message(message));
+            reader.record_fault(missing_severity, &position, new_diagnostic(message));
             return None;
         }
     };
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message = format!("the {noun} must be of visible ASCII characters");
-        reader.error(&position.hidden(), message);
+        reader.error(&position.unprintable(), message);
         return None;
     }
     reader.register_secret(&text);
@@ -63,11 +63,11 @@ pub(crate) fn credential(
 }
 
 /// Returns the text of a file with a credential; a file that other users may read causes a warning.
-fn credential_file(section: &Section<'_>, file: &Spanned<String>) -> Result<String, String> {
+fn credential_file(section: &Section<'_>, file: &Positioned<String>) -> Result<String, String> {
     let path = section.reader.resolve(&file.value);
     let text = section.reader.read_secret_file(&path);
     if text.is_ok() && is_open_to_others(&path) {
-        let diagnostic = from_message("others may read this file").hint("chmod 600 it");
+        let diagnostic = new_diagnostic("others may read this file").with_hint("chmod 600 it");
         section.reader.warning(&file.position, diagnostic);
     }
     text.map_err(|error| format!("cannot be read: {error}"))

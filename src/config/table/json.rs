@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value};
 use toml::de::{DeTable, DeValue};
 
-use super::position::WrittenValue;
+use super::position::PositionedValue;
 use super::reader::ConfigReader;
 use super::value;
 
@@ -11,7 +11,7 @@ use super::value;
 const MAX_DEPTH: usize = 32;
 
 /// Converts a value to JSON; a fault if it is, or contains, a value that JSON does not have.
-pub(crate) fn from_toml(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<Value> {
+pub(crate) fn from_toml(reader: &ConfigReader<'_>, entry: &PositionedValue<'_>) -> Option<Value> {
     let value = convert(entry.value, MAX_DEPTH);
     if value.is_none() {
         reader.error(&entry.position, "holds a date or another value that JSON has not");

@@ -9,7 +9,7 @@ use super::section::Section;
 
 /// Row of a key.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Key<K> {
+pub(crate) struct ConfigKey<K> {
     name: &'static str,
     kind: K,
     /// Description; empty if the name is enough.
@@ -44,14 +44,14 @@ pub(crate) struct Seconds(ValueBounds<f64>);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keyword<T: 'static>(&'static [(&'static str, T)], T);
 
-impl Key<Flag> {
+impl ConfigKey<Flag> {
     /// Returns the row of a boolean.
     pub(crate) const fn flag(name: &'static str, default: bool, description: &'static str) -> Self {
         Self { name, kind: Flag(default), description }
     }
 }
 
-impl Key<Count> {
+impl ConfigKey<Count> {
     /// Returns the row of a whole number.
     pub(crate) const fn count(
         name: &'static str,
@@ -62,7 +62,7 @@ impl Key<Count> {
     }
 }
 
-impl Key<Seconds> {
+impl ConfigKey<Seconds> {
     /// Returns the row of a duration.
     pub(crate) const fn seconds(
         name: &'static str,
@@ -73,7 +73,7 @@ impl Key<Seconds> {
     }
 }
 
-impl<T: Copy> Key<Keyword<T>> {
+impl<T: Copy> ConfigKey<Keyword<T>> {
     /// Returns the row of a word.
     pub(crate) const fn keyword(
         name: &'static str,
@@ -84,7 +84,7 @@ impl<T: Copy> Key<Keyword<T>> {
     }
 }
 
-impl<K: KeyKind> Key<K> {
+impl<K: KeyKind> ConfigKey<K> {
     /// Returns the default.
     pub(crate) fn default(&self) -> K::Value {
         self.kind.default()
@@ -92,7 +92,7 @@ impl<K: KeyKind> Key<K> {
 
     /// Reads the key of a table; its default if it is absent or wrong.
     pub(crate) fn read(&self, section: &mut Section<'_>) -> K::Value {
-        section.describe(self.name, self.description);
+        section.record_description(self.name, self.description);
         self.kind.read(section, self.name)
     }
 }

@@ -2,10 +2,10 @@
 
 use super::section::Section;
 use super::shape::ValueShape;
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 
 /// Reads a selection of the known words; all of them if the key is absent.
-pub(crate) fn keyword_list<T: Copy + PartialEq>(
+pub(crate) fn read_keyword_list<T: Copy + PartialEq>(
     section: &mut Section<'_>,
     key: &'static str,
     all: &[T],
@@ -18,7 +18,7 @@ pub(crate) fn keyword_list<T: Copy + PartialEq>(
     });
     let Some(words) = words else { return all.to_vec() };
     if words.is_empty() {
-        reader.error(&section.position.below(key).hidden(), "must name one at least");
+        reader.error(&section.position.below(key).unprintable(), "must name one at least");
     }
     let mut selected = Vec::new();
     for word in words {
@@ -29,7 +29,7 @@ pub(crate) fn keyword_list<T: Copy + PartialEq>(
                 let known = all.iter().map(|known| as_str(*known));
                 reader.error(
                     &word.position,
-                    from_message("is not known").suggest_from(&word.value, known),
+                    new_diagnostic("is not known").suggest_from(&word.value, known),
                 );
             }
         }

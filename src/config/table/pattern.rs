@@ -2,19 +2,19 @@
 
 use regex::Regex;
 
-use super::position::Spanned;
+use super::position::Positioned;
 use super::reader::ConfigReader;
 use super::section::Section;
 
 /// Reads a regular expression.
-pub(crate) fn regex(section: &mut Section<'_>, key: &'static str) -> Option<Regex> {
+pub(crate) fn read_regex(section: &mut Section<'_>, key: &'static str) -> Option<Regex> {
     let text = section.nonblank(key)?;
-    regex_of(section.reader, &text)
+    parse_regex(section.reader, &text)
 }
 
 /// Parses a text as a regular expression.
-pub(crate) fn regex_of(reader: &ConfigReader<'_>, text: &Spanned<String>) -> Option<Regex> {
-    let parsed = reader.regex(&text.value);
+pub(crate) fn parse_regex(reader: &ConfigReader<'_>, text: &Positioned<String>) -> Option<Regex> {
+    let parsed = reader.compile_regex(&text.value);
     let last_line = |error: &regex::Error| error.to_string().lines().last().map(str::to_owned);
     if let Err(error) = &parsed {
         let cause = last_line(error).unwrap_or_default();
@@ -25,7 +25,7 @@ pub(crate) fn regex_of(reader: &ConfigReader<'_>, text: &Spanned<String>) -> Opt
 }
 
 /// Reads a JSON pointer.
-pub(crate) fn pointer(section: &mut Section<'_>, key: &'static str) -> Option<String> {
+pub(crate) fn read_json_pointer(section: &mut Section<'_>, key: &'static str) -> Option<String> {
     let text = section.text(key)?;
     let is_escaped = text.value.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     if !(text.value.is_empty() || text.value.starts_with('/')) || !is_escaped {

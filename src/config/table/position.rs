@@ -32,17 +32,17 @@ impl SourcePosition {
     }
 
     /// Returns the same position, whose text is not printed.
-    pub(crate) fn hidden(self) -> Self {
+    pub(crate) fn unprintable(self) -> Self {
         Self { is_printable: false, ..self }
     }
 }
 
 /// Value with its position.
 #[derive(Debug, Clone)]
-pub(crate) struct Spanned<T> {
+pub(crate) struct Positioned<T> {
     pub(crate) value: T,
     pub(crate) position: SourcePosition,
 }
 
 /// Value as written, with its position.
-pub(crate) type WrittenValue<'c> = Spanned<&'c DeValue<'c>>;
+pub(crate) type PositionedValue<'c> = Positioned<&'c DeValue<'c>>;

@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::position::SourcePosition;
 use super::secret::read_secret_file;
-use super::shape::{ValueShape, ValueShapes};
+use super::shape::{ShapeRecorder, ValueShape};
 use crate::config::diagnostics::{ConfigFault, DiagnosticBuilder, Severity};
 
 /// Greatest length in characters of a value in a fault.
@@ -40,11 +40,11 @@ pub(crate) struct ConfigReader<'c> {
     /// Compiled patterns by their texts.
     patterns: RefCell<BTreeMap<String, Regex>>,
     /// Shapes of the keys, if they are recorded.
-    shapes: Option<ValueShapes>,
+    shapes: Option<ShapeRecorder>,
 }
 
 /// Result of a reading.
-pub(crate) struct Diagnostics {
+pub(crate) struct ReadResult {
     /// Faults of the configuration.
     pub(crate) faults: Vec<ConfigFault>,
     /// Secrets to redact.
@@ -103,7 +103,7 @@ impl<'c> ConfigReader<'c> {
 
     /// Returns the same reader, which also records the shape of each key.
     pub(crate) fn with_recorded_shapes(self) -> Self {
-        Self { shapes: Some(ValueShapes::default()), ..self }
+        Self { shapes: Some(ShapeRecorder::default()), ..self }
     }
 
     /// Records the shape of the value at a position.
@@ -118,9 +118,13 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Records the description of the value at a position.
-    pub(crate) fn describe(&self, position: impl FnOnce() -> SourcePosition, text: &'static str) {
+    pub(crate) fn record_description(
+        &self,
+        position: impl FnOnce() -> SourcePosition,
+        text: &'static str,
+    ) {
         if let Some(shapes) = &self.shapes {
-            shapes.describe(&position().key_path, text);
+            shapes.record_description(&position().key_path, text);
         }
     }
 
@@ -128,7 +132,7 @@ impl<'c> ConfigReader<'c> {
     ///
     /// # Errors
     /// Fails if the text is not a regular expression.
-    pub(crate) fn regex(&self, text: &str) -> Result<Regex, regex::Error> {
+    pub(crate) fn compile_regex(&self, text: &str) -> Result<Regex, regex::Error> {
         if let Some(known) = self.patterns.borrow().get(text) {
             return Ok(known.clone());
         }
@@ -146,7 +150,7 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Returns the recorded shapes.
-    pub(crate) fn into_shapes(self) -> Option<ValueShapes> {
+    pub(crate) fn into_shapes(self) -> Option<ShapeRecorder> {
         self.shapes
     }
 
@@ -183,7 +187,7 @@ impl<'c> ConfigReader<'c> {
         position: &SourcePosition,
         diagnostic: impl Into<DiagnosticBuilder>,
     ) {
-        self.record(Severity::Error, position, diagnostic.into());
+        self.record_fault(Severity::Error, position, diagnostic.into());
     }
 
     /// Records a fault that the author should know.
@@ -192,11 +196,11 @@ impl<'c> ConfigReader<'c> {
         position: &SourcePosition,
         diagnostic: impl Into<DiagnosticBuilder>,
     ) {
-        self.record(Severity::Warning, position, diagnostic.into());
+        self.record_fault(Severity::Warning, position, diagnostic.into());
     }
 
     /// Records a fault at a position.
-    pub(crate) fn record(
+    pub(crate) fn record_fault(
         &self,
         severity: Severity,
         position: &SourcePosition,
@@ -227,14 +231,14 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Ends the reading.
-    pub(crate) fn finish(self) -> Diagnostics {
+    pub(crate) fn finish(self) -> ReadResult {
         let secrets = self.secrets.into_inner();
         let to_file = |text: SourceText| ConfigTextFile {
             has_secrets: secrets.iter().any(|secret| text.text.contains(secret.as_str())),
             file: text.file,
         };
         let texts = self.texts.into_inner().into_iter().map(to_file).collect();
-        Diagnostics {
+        ReadResult {
             faults: self.faults.into_inner(),
             files: self.files.into_inner(),
             secret_files: self.secret_files.into_inner(),

@@ -6,11 +6,11 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::bounds::ValueBounds;
-use super::position::{SourcePosition, Spanned, WrittenValue};
+use super::position::{Positioned, PositionedValue, SourcePosition};
 use super::reader::ConfigReader;
 use super::shape::ValueShape;
 use super::value;
-use crate::config::diagnostics::{FaultCode, from_message, nearest_word};
+use crate::config::diagnostics::{FaultCode, nearest_word, new_diagnostic};
 
 /// Table of the file. An absent table reads as an empty one.
 pub(crate) struct Section<'c> {
@@ -31,11 +31,11 @@ impl<'c> Section<'c> {
     }
 
     /// Reads the value of a key, of any type.
-    pub(crate) fn entry(&mut self, key: &'static str) -> Option<WrittenValue<'c>> {
+    pub(crate) fn entry(&mut self, key: &'static str) -> Option<PositionedValue<'c>> {
         self.requested_keys.push(key);
         self.record_shape(key, || ValueShape::Unknown);
         let value = self.table?.get(key)?;
-        Some(Spanned {
+        Some(Positioned {
             position: self.position_of(key, value.span(), value.get_ref()),
             value: value.get_ref(),
         })
@@ -54,25 +54,25 @@ impl<'c> Section<'c> {
     /// Reports a key that is needed and not there.
     pub(crate) fn require(&self, key: &str) {
         if !self.has(key) {
-            self.reader.error(&self.position.below(key).hidden(), "is needed");
+            self.reader.error(&self.position.below(key).unprintable(), "is needed");
         }
     }
 
     /// Reports each of these keys that is there. The other keys get no shape.
-    pub(crate) fn refuse_future_keys(&mut self, keys: &[&'static str]) {
+    pub(crate) fn refuse_unsupported_keys(&mut self, keys: &[&'static str]) {
         for key in keys {
             if self.has(key)
                 && let Some(entry) = self.entry(key)
             {
-                self.reader.error(&entry.position.hidden(), "is not supported yet");
+                self.reader.error(&entry.position.unprintable(), "is not supported yet");
             }
         }
     }
 
     /// Returns all keys and values of the table in the order of the file; any key is permitted then.
-    pub(crate) fn entries(self) -> Vec<(Spanned<String>, WrittenValue<'c>)> {
+    pub(crate) fn entries(self) -> Vec<(Positioned<String>, PositionedValue<'c>)> {
         self.reader.record_shape(|| self.position.clone(), || ValueShape::AnyKeys);
-        self.rows()
+        self.sorted_entries()
     }
 
     /// Records the shape of a key.
@@ -81,20 +81,20 @@ impl<'c> Section<'c> {
     }
 
     /// Records the description of a key.
-    pub(crate) fn describe(&self, key: &str, text: &'static str) {
-        self.reader.describe(|| self.position.below(key), text);
+    pub(crate) fn record_description(&self, key: &str, text: &'static str) {
+        self.reader.record_description(|| self.position.below(key), text);
     }
 
-    fn rows(self) -> Vec<(Spanned<String>, WrittenValue<'c>)> {
+    fn sorted_entries(self) -> Vec<(Positioned<String>, PositionedValue<'c>)> {
         let mut rows: Vec<_> = self.table.into_iter().flat_map(DeTable::iter).collect();
         rows.sort_by_key(|(key, _)| key.span().start);
         rows.into_iter()
             .map(|(key, value)| {
                 let name: &str = key.get_ref();
                 let position = self.position_of(name, value.span(), value.get_ref());
-                let key_position = self.position.below(name).hidden().with_span(key.span());
-                let key = Spanned { value: name.to_owned(), position: key_position };
-                (key, Spanned { value: value.get_ref(), position })
+                let key_position = self.position.below(name).unprintable().with_span(key.span());
+                let key = Positioned { value: name.to_owned(), position: key_position };
+                (key, Positioned { value: value.get_ref(), position })
             })
             .collect()
     }
@@ -103,26 +103,29 @@ impl<'c> Section<'c> {
     pub(crate) fn section(&mut self, key: &'static str) -> Self {
         let absent = Self::new(self.reader, self.position.below(key), None);
         self.record_shape(key, || ValueShape::Table);
-        self.entry(key).and_then(|entry| Self::of(self.reader, entry)).unwrap_or(absent)
+        self.entry(key).and_then(|entry| Self::from_entry(self.reader, entry)).unwrap_or(absent)
     }
 
     /// Reads the named tables below a key, in the order of the file.
-    pub(crate) fn sections(&mut self, key: &'static str) -> Vec<(Spanned<String>, Self)> {
+    pub(crate) fn sections(&mut self, key: &'static str) -> Vec<(Positioned<String>, Self)> {
         let reader = self.reader;
         if let Some(list) = self.entry(key).filter(|entry| entry.value.is_array()) {
             let path = self.position.below(key).key_path;
             let hint = format!("write `[{path}.a-name]`");
-            let diagnostic = from_message("must be tables with a name").hint(hint);
-            reader.error(&list.position.hidden(), diagnostic);
+            let diagnostic = new_diagnostic("must be tables with a name").with_hint(hint);
+            reader.error(&list.position.unprintable(), diagnostic);
             return Vec::new();
         }
-        let rows = self.section(key).rows().into_iter();
+        let rows = self.section(key).sorted_entries().into_iter();
         self.record_shape(key, || ValueShape::NamedTables);
-        rows.filter_map(|(name, entry)| Some((name, Self::of(reader, entry)?))).collect()
+        rows.filter_map(|(name, entry)| Some((name, Self::from_entry(reader, entry)?))).collect()
     }
 
     /// Reads an entry as a table, whose own values may be printed.
-    pub(crate) fn of(reader: &'c ConfigReader<'c>, entry: WrittenValue<'c>) -> Option<Self> {
+    pub(crate) fn from_entry(
+        reader: &'c ConfigReader<'c>,
+        entry: PositionedValue<'c>,
+    ) -> Option<Self> {
         let table = value::table(reader, &entry)?;
         Some(Self::new(
             reader,
@@ -132,15 +135,15 @@ impl<'c> Section<'c> {
     }
 
     /// Reads a text.
-    pub(crate) fn text(&mut self, key: &'static str) -> Option<Spanned<String>> {
+    pub(crate) fn text(&mut self, key: &'static str) -> Option<Positioned<String>> {
         self.record_shape(key, || ValueShape::Text);
         let entry = self.entry(key)?;
         let text = value::text(self.reader, &entry)?;
-        Some(Spanned { value: text.to_owned(), position: entry.position })
+        Some(Positioned { value: text.to_owned(), position: entry.position })
     }
 
     /// Reads a text that must not be empty or blank.
-    pub(crate) fn nonblank(&mut self, key: &'static str) -> Option<Spanned<String>> {
+    pub(crate) fn nonblank(&mut self, key: &'static str) -> Option<Positioned<String>> {
         let text = self.text(key)?;
         if text.value.trim().is_empty() {
             self.reader.error(&text.position, "must not be empty");
@@ -185,19 +188,19 @@ impl<'c> Section<'c> {
         &mut self,
         key: &'static str,
         known: &[(&str, T)],
-    ) -> Option<Spanned<T>> {
+    ) -> Option<Positioned<T>> {
         let text = self.text(key);
         self.record_shape(key, || {
             ValueShape::Keyword(known.iter().map(|(word, _)| (*word).to_owned()).collect())
         });
         let text = text?;
         if let Some((_, value)) = known.iter().find(|(word, _)| *word == text.value) {
-            return Some(Spanned { value: *value, position: text.position });
+            return Some(Positioned { value: *value, position: text.position });
         }
         let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-        let diagnostic = from_message(format!("must be \"{}\"", words.join("\" or \"")));
+        let diagnostic = new_diagnostic(format!("must be \"{}\"", words.join("\" or \"")));
         let diagnostic = match nearest_word(&text.value, &words) {
-            Some(word) => diagnostic.hint(format!("did you mean `{word}`?")),
+            Some(word) => diagnostic.with_hint(format!("did you mean `{word}`?")),
             None => diagnostic,
         };
         self.reader.error(&text.position, diagnostic);
@@ -209,10 +212,10 @@ impl<'c> Section<'c> {
         &mut self,
         key: &'static str,
         known: &[(&str, T)],
-        future: &[&str],
-    ) -> Option<Spanned<T>> {
+        unsupported: &[&str],
+    ) -> Option<Positioned<T>> {
         let word = self.peek(key).and_then(DeValue::as_str);
-        if word.is_some_and(|word| future.contains(&word)) {
+        if word.is_some_and(|word| unsupported.contains(&word)) {
             let position = self.entry(key)?.position;
             self.reader.error(&position, "is not supported yet");
             return None;
@@ -221,7 +224,7 @@ impl<'c> Section<'c> {
     }
 
     /// Reads the items of a list; `None` if the key is absent.
-    pub(crate) fn list(&mut self, key: &'static str) -> Option<Vec<WrittenValue<'c>>> {
+    pub(crate) fn list(&mut self, key: &'static str) -> Option<Vec<PositionedValue<'c>>> {
         self.record_shape(key, || ValueShape::List);
         let entry = self.entry(key)?;
         let array = value::list(self.reader, &entry)?;
@@ -232,20 +235,20 @@ impl<'c> Section<'c> {
                 is_printable: entry.position.is_printable,
                 span: item.span(),
             };
-            Spanned { value: item.get_ref(), position }
+            Positioned { value: item.get_ref(), position }
         });
         Some(items.collect())
     }
 
     /// Reads a list of texts; items of another type are faults and are skipped.
-    pub(crate) fn texts(&mut self, key: &'static str) -> Option<Vec<Spanned<String>>> {
+    pub(crate) fn texts(&mut self, key: &'static str) -> Option<Vec<Positioned<String>>> {
         let reader = self.reader;
         let items = self.list(key);
         self.record_shape(key, || ValueShape::Texts);
         let items = items?.into_iter();
-        let text = |entry: WrittenValue<'c>| {
+        let text = |entry: PositionedValue<'c>| {
             let value = value::text(reader, &entry)?.to_owned();
-            Some(Spanned { value, position: entry.position })
+            Some(Positioned { value, position: entry.position })
         };
         Some(items.filter_map(text).collect())
     }
@@ -253,9 +256,9 @@ impl<'c> Section<'c> {
     /// Reports every key that no reader requested.
     pub(crate) fn finish(self) {
         let (reader, requested_keys) = (self.reader, self.requested_keys.clone());
-        for (key, _) in self.rows() {
+        for (key, _) in self.sorted_entries() {
             if !requested_keys.contains(&key.value.as_str()) {
-                let diagnostic = from_message("unknown key")
+                let diagnostic = new_diagnostic("unknown key")
                     .with_code(FaultCode::UnknownKey)
                     .suggest_from(&key.value, requested_keys.iter().copied());
                 reader.error(&key.position, diagnostic);

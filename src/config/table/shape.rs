@@ -44,7 +44,7 @@ pub(crate) enum ValueShape {
 
 /// Recorded shapes and descriptions by path. The last record counts; an unknown shape replaces no other.
 #[derive(Debug, Default)]
-pub(crate) struct ValueShapes {
+pub(crate) struct ShapeRecorder {
     shapes: RefCell<BTreeMap<String, ValueShape>>,
     descriptions: RefCell<BTreeMap<String, &'static str>>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct KeyDescriptions {
     pub(crate) descriptions: BTreeMap<String, &'static str>,
 }
 
-impl ValueShapes {
+impl ShapeRecorder {
     /// Records the shape of a key.
     pub(crate) fn record_shape(&self, path: &str, shape: ValueShape) {
         let mut shapes = self.shapes.borrow_mut();
@@ -67,7 +67,7 @@ impl ValueShapes {
     }
 
     /// Records the description of a key.
-    pub(crate) fn describe(&self, path: &str, text: &'static str) {
+    pub(crate) fn record_description(&self, path: &str, text: &'static str) {
         self.descriptions.borrow_mut().insert(path.to_owned(), text);
     }
 

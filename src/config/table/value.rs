@@ -5,13 +5,13 @@ use std::fmt::Display;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::bounds::ValueBounds;
-use super::position::{SourcePosition, WrittenValue};
+use super::position::{PositionedValue, SourcePosition};
 use super::reader::ConfigReader;
 use super::shape::ValueShape;
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 
 /// Reads the entry as text.
-pub(crate) fn text<'c>(reader: &ConfigReader<'_>, entry: &WrittenValue<'c>) -> Option<&'c str> {
+pub(crate) fn text<'c>(reader: &ConfigReader<'_>, entry: &PositionedValue<'c>) -> Option<&'c str> {
     let text = entry.value.as_str();
     match text {
         None => report_type_mismatch(reader, entry, "text in quotes"),
@@ -26,7 +26,7 @@ pub(crate) fn text<'c>(reader: &ConfigReader<'_>, entry: &WrittenValue<'c>) -> O
 }
 
 /// Reads the entry as text, or a number or flag in its written form.
-pub(crate) fn scalar(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<String> {
+pub(crate) fn scalar(reader: &ConfigReader<'_>, entry: &PositionedValue<'_>) -> Option<String> {
     match entry.value {
         DeValue::Integer(number) => parse_integer(number).map(|number| number.to_string()),
         DeValue::Float(number) => Some(number.as_str().to_owned()),
@@ -36,7 +36,7 @@ pub(crate) fn scalar(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Opt
 }
 
 /// Reads the entry as a boolean.
-pub(crate) fn flag(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<bool> {
+pub(crate) fn flag(reader: &ConfigReader<'_>, entry: &PositionedValue<'_>) -> Option<bool> {
     reader.record_shape(|| entry.position.clone(), || ValueShape::Flag(None));
     let flag = entry.value.as_bool();
     if flag.is_none() {
@@ -48,7 +48,7 @@ pub(crate) fn flag(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Optio
 /// Reads the entry as a table.
 pub(crate) fn table<'c>(
     reader: &ConfigReader<'_>,
-    entry: &WrittenValue<'c>,
+    entry: &PositionedValue<'c>,
 ) -> Option<&'c DeTable<'c>> {
     let table = entry.value.as_table();
     if table.is_none() {
@@ -60,7 +60,7 @@ pub(crate) fn table<'c>(
 /// Reads the entry as a list.
 pub(crate) fn list<'c>(
     reader: &ConfigReader<'_>,
-    entry: &WrittenValue<'c>,
+    entry: &PositionedValue<'c>,
 ) -> Option<&'c DeArray<'c>> {
     let list = entry.value.as_array();
     if list.is_none() {
@@ -72,7 +72,7 @@ pub(crate) fn list<'c>(
 /// Reads the entry as a whole number within bounds.
 pub(crate) fn count(
     reader: &ConfigReader<'_>,
-    entry: &WrittenValue<'_>,
+    entry: &PositionedValue<'_>,
     bounds: ValueBounds<u64>,
 ) -> Option<u64> {
     reader.record_shape(|| entry.position.clone(), || ValueShape::Count(bounds, false));
@@ -88,7 +88,7 @@ pub(crate) fn count(
 /// Reads the entry as a number within bounds.
 pub(crate) fn number(
     reader: &ConfigReader<'_>,
-    entry: &WrittenValue<'_>,
+    entry: &PositionedValue<'_>,
     bounds: ValueBounds<f64>,
 ) -> Option<f64> {
     if !matches!(entry.value, DeValue::Integer(_) | DeValue::Float(_)) {
@@ -101,7 +101,7 @@ pub(crate) fn number(
 /// Reads the entry as seconds within bounds: a number, or text such as `5m`.
 pub(crate) fn seconds(
     reader: &ConfigReader<'_>,
-    entry: &WrittenValue<'_>,
+    entry: &PositionedValue<'_>,
     bounds: ValueBounds<f64>,
 ) -> Option<f64> {
     reader.record_shape(|| entry.position.clone(), || ValueShape::Seconds(bounds, false));
@@ -109,8 +109,8 @@ pub(crate) fn seconds(
         DeValue::String(text) => match parse_duration(text) {
             Some(seconds) => Some(seconds),
             None => {
-                let diagnostic =
-                    from_message("is not a time").hint("write seconds, or text such as `5m`");
+                let diagnostic = new_diagnostic("is not a time")
+                    .with_hint("write seconds, or text such as `5m`");
                 reader.error(&entry.position, diagnostic);
                 return None;
             }
@@ -133,7 +133,7 @@ pub(crate) fn parse_integer(number: &toml::de::DeInteger<'_>) -> Option<i128> {
 /// secret.
 pub(crate) fn report_type_mismatch(
     reader: &ConfigReader<'_>,
-    entry: &WrittenValue<'_>,
+    entry: &PositionedValue<'_>,
     expected: &str,
 ) {
     let is_harmless = !(entry.value.is_str() || entry.value.is_array() || entry.value.is_table());
@@ -172,7 +172,7 @@ fn parse_duration(text: &str) -> Option<f64> {
 /// Returns the value if it lies within bounds; a fault otherwise.
 fn check_bounds<T: PartialOrd + Copy + Display>(
     reader: &ConfigReader<'_>,
-    entry: &WrittenValue<'_>,
+    entry: &PositionedValue<'_>,
     bounds: ValueBounds<T>,
     value: Option<T>,
     unit: &str,

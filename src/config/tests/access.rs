@@ -2,7 +2,7 @@
 
 use algonius_actors::model::access::endpoint_config::{
     Binding, CallerAuth, CardDetails, EndpointConfig, LockoutSpec, ProtocolOperation,
-    ProtocolVersion, Provider, RateLimit,
+    ProtocolVersion, ProviderOrganization, RateLimit,
 };
 use algonius_actors::model::access::principal::Scope;
 
@@ -239,7 +239,7 @@ fn card_metadata_is_read() {
     let Settings { agents, .. } = settings(&text);
     let [a, b] = agents.as_slice() else { panic!("{agents:?}") };
     let provider = |organization: &str, url: &str| {
-        Some(Provider { organization: organization.to_owned(), url: url.to_owned() })
+        Some(ProviderOrganization { organization: organization.to_owned(), url: url.to_owned() })
     };
     let expected = EndpointConfig {
         card_bindings: vec![Binding::JsonRpc, Binding::HttpJson],

@@ -15,7 +15,7 @@ fn a_command_is_found_on_the_path_of_its_agent() {
         load_in(folder.path(), &text).unwrap().settings.agents.remove(0)
     };
     let command = |name: &str| agent(name).program().unwrap().command.clone();
-    let find_program = |agent: &Agent| match &agent.worker {
+    let find_program = |agent: &ConfiguredAgent| match &agent.worker {
         AgentWorker::Program { search, .. } => search.find(),
         _ => None,
     };

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::*;
 
-fn file(folder: &Path, text: &str, mode: u32) -> String {
+fn write_key_file(folder: &Path, text: &str, mode: u32) -> String {
     let file = folder.join("key");
     fs::write(&file, text).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
@@ -27,8 +27,10 @@ fn inputs_have_no_key_and_a_day_for_retries_by_default() {
 fn a_key_file_holds_base64_and_hexadecimal_keys() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("{}\n\n{}\n", STANDARD.encode([7; 32]), "0a".repeat(32));
-    let inputs = settings(&config_with_key_file(&file(folder.path(), &text, 0o600))).secrecy.inputs;
-    assert_eq!(inputs.keys, [InputKey([7; 32]), InputKey([10; 32])]);
+    let inputs = settings(&config_with_key_file(&write_key_file(folder.path(), &text, 0o600)))
+        .secrecy
+        .inputs;
+    assert_eq!(inputs.keys, [InputSealingKey([7; 32]), InputSealingKey([10; 32])]);
     assert_eq!(format!("{:?}", inputs.keys), "[InputKey, InputKey]");
 }
 
@@ -42,7 +44,8 @@ fn an_unprotected_key_file_is_refused() {
         ("c2hvcnQ=", 0o600, "has no key: each line is 32 bytes"),
         (valid_key.strip_prefix('B').unwrap(), 0o600, "has no key: each line is 32 bytes"),
     ] {
-        let faults = fault_messages(&config_with_key_file(&file(folder.path(), text, mode)));
+        let faults =
+            fault_messages(&config_with_key_file(&write_key_file(folder.path(), text, mode)));
         assert!(faults[0].contains(message), "{faults:?}");
         assert!(text.is_empty() || !faults[0].contains(text), "{faults:?}");
     }
@@ -56,7 +59,7 @@ fn an_unprotected_key_file_is_refused() {
 #[test]
 fn a_key_in_the_data_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let file = file(folder.path(), &STANDARD.encode([7; 32]), 0o600);
+    let file = write_key_file(folder.path(), &STANDARD.encode([7; 32]), 0o600);
     let data = format!("[server]\ndata_dir = '{}'\n", folder.path().display());
     let faults = fault_messages(&(config_with_key_file(&file) + &data));
     assert!(faults[0].contains("a backup of the ledger would have the key"), "{faults:?}");

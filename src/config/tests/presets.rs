@@ -9,7 +9,7 @@ use super::*;
 const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// Returns the command line of an agent and its environment for the text `PROMPT`.
-fn rendered(agent: &Agent) -> String {
+fn render_command_line(agent: &ConfiguredAgent) -> String {
     let program = agent.program().unwrap();
     let values = ExecutionValues {
         input: "PROMPT".to_owned(),
@@ -30,7 +30,7 @@ fn rendered(agent: &Agent) -> String {
 }
 
 /// Returns an agent of a preset with further lines; disabled, because this machine has no such program.
-fn agent_of(preset: &str, lines: &str) -> Agent {
+fn agent_with_preset(preset: &str, lines: &str) -> ConfiguredAgent {
     let (command, input) = match preset {
         "generic" => ("command = \"cat\"\n", "model_args = [\"--model={{ model }}\"]\n"),
         "continue" => ("", "model_args = [\"--model\", \"{{ model }}\"]\n"),
@@ -49,13 +49,15 @@ fn preset_command_lines_match_the_recorded_ones() {
     for preset_summary in available_presets(None) {
         for access in ["read-only", "read-write"] {
             for model in ["", "model = \"MODEL\"\n"] {
-                let agent =
-                    agent_of(&preset_summary.name, &format!("access = \"{access}\"\n{model}"));
+                let agent = agent_with_preset(
+                    &preset_summary.name,
+                    &format!("access = \"{access}\"\n{model}"),
+                );
                 let with = if model.is_empty() { "" } else { ", a model" };
                 all.push_str(&format!(
                     "{}, {access}{with}\n{}",
                     preset_summary.name,
-                    rendered(&agent)
+                    render_command_line(&agent)
                 ));
             }
         }
@@ -76,9 +78,9 @@ fn each_preset_but_generic_has_a_home_and_a_version() {
     for preset_summary in
         available_presets(None).iter().filter(|preset_summary| preset_summary.name != "generic")
     {
-        let agent = agent_of(&preset_summary.name, "");
+        let agent = agent_with_preset(&preset_summary.name, "");
         let program = agent.program().unwrap();
-        let Agent { spec, preset_metadata: about, .. } = &agent;
+        let ConfiguredAgent { spec, preset_metadata: about, .. } = &agent;
         assert_eq!(
             (about, spec.access),
             (&preset_summary.metadata, Access::ReadOnly),
@@ -106,7 +108,7 @@ fn each_preset_but_generic_has_a_home_and_a_version() {
 
 #[test]
 fn the_file_overrides_the_preset_key_by_key() {
-    let agent = agent_of(
+    let agent = agent_with_preset(
         "gemini",
         "args = [\"--mine\"]\naccess_args.read-only = [\"--tight\"]\nidle_timeout = 7\n\
          success = { fail_regex = \"no\" }\nenv = { TERM = \"vt100\", OWN = \"1\" }\n\
@@ -114,7 +116,7 @@ fn the_file_overrides_the_preset_key_by_key() {
     );
     let (spec, program) = (&agent.spec, agent.program().unwrap());
     assert_eq!(program.args, ["--mine", "--tight"]);
-    assert_eq!(spec.limits.deadlines.idle, Some(Duration::from_secs(7)));
+    assert_eq!(spec.limits.timeouts.idle, Some(Duration::from_secs(7)));
     assert!(program.success.require_output && program.success.fail_regex.is_some());
     let value = |name: &str| program.env[name].value.as_str();
     assert_eq!([value("TERM"), value("OWN"), value("NO_COLOR")], ["vt100", "1", "1"]);
@@ -126,7 +128,8 @@ fn the_file_overrides_the_preset_key_by_key() {
 /// Test of a program that exits with 0 after failures too.
 #[test]
 fn aider_fails_if_its_output_ends_with_an_error() {
-    let failed = agent_of("aider", "").program().unwrap().success.fail_regex.clone().unwrap();
+    let failed =
+        agent_with_preset("aider", "").program().unwrap().success.fail_regex.clone().unwrap();
     let limited = "litellm.RateLimitError: RateLimitError: OpenAIException - rate limit \n\
                    exceeded\nThe API provider has rate limited you. Try again later.\n";
     let retry_line = "Retrying in 0.5 seconds...\n";

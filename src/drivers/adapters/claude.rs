@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::EventAdapter;
-use super::draft::DraftMessage;
+use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denial_event, file_event, items, non_empty_text, reported_failure, session_event, status,
-    stop_event, text, tool_event, usage_event,
+    denial_event, file_event, http_status_at, items_at, non_empty_text_at, reported_failure,
+    session_event, stop_event, text_at, tool_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -59,10 +59,10 @@ struct OpenToolCall {
 
 impl EventAdapter for ClaudeAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        match (text(line, "/type"), text(line, "/subtype")) {
+        match (text_at(line, "/type"), text_at(line, "/subtype")) {
             ("system", "init") => session_event(line, "/session_id").into_iter().collect(),
             ("system", "permission_denied") => self
-                .deny(text(line, "/tool_use_id"), text(line, "/tool_name"))
+                .report_denial(text_at(line, "/tool_use_id"), text_at(line, "/tool_name"))
                 .into_iter()
                 .collect(),
             ("system", "api_retry") => self.handle_retry(line),
@@ -74,8 +74,8 @@ impl EventAdapter for ClaudeAdapter {
         }
     }
 
-    fn is_piece(&self, line: &Value) -> bool {
-        text(line, "/type") == "stream_event"
+    fn is_delta(&self, line: &Value) -> bool {
+        text_at(line, "/type") == "stream_event"
     }
 }
 
@@ -85,17 +85,17 @@ impl ClaudeAdapter {
         if !is_of_main_agent(line) {
             return Vec::new();
         }
-        match text(line, "/event/type") {
+        match text_at(line, "/event/type") {
             "message_start" => {
-                text(line, "/event/message/id").clone_into(&mut self.streamed_message_id);
+                text_at(line, "/event/message/id").clone_into(&mut self.streamed_message_id);
                 self.draft.supersede().into_iter().collect()
             }
-            "content_block_start" if text(line, "/event/content_block/type") == "text" => {
+            "content_block_start" if text_at(line, "/event/content_block/type") == "text" => {
                 let superseded = self.draft.supersede();
-                let draft_events = self.draft.extend(text(line, "/event/content_block/text"));
+                let draft_events = self.draft.extend(text_at(line, "/event/content_block/text"));
                 superseded.into_iter().chain(draft_events).collect()
             }
-            "content_block_delta" => self.draft.extend(text(line, "/event/delta/text")),
+            "content_block_delta" => self.draft.extend(text_at(line, "/event/delta/text")),
             _ => Vec::new(),
         }
     }
@@ -104,13 +104,13 @@ impl ClaudeAdapter {
     fn handle_message(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let is_error = line.pointer("/is_api_error_message") == Some(&Value::Bool(true));
         let is_new = self.streamed_message_id.is_empty()
-            || self.streamed_message_id != text(line, "/message/id");
+            || self.streamed_message_id != text_at(line, "/message/id");
         let is_new_answer = is_of_main_agent(line) && !is_error && is_new;
         let mut events = Vec::new();
-        for block in items(line, "/message/content") {
-            match text(block, "/type") {
+        for block in items_at(line, "/message/content") {
+            match text_at(block, "/type") {
                 "text" if is_new_answer => {
-                    events.extend(self.draft.complete_with(text(block, "/text")));
+                    events.extend(self.draft.complete_with(text_at(block, "/text")));
                 }
                 "thinking" | "redacted_thinking" => events.push(ProgramEvent::Thinking {}),
                 "tool_use" => events.push(self.handle_call(block)),
@@ -129,13 +129,13 @@ impl ClaudeAdapter {
     }
 
     fn handle_call(&mut self, block: &Value) -> ProgramEvent {
-        let (id, name) = (text(block, "/id"), text(block, "/name"));
+        let (id, name) = (text_at(block, "/id"), text_at(block, "/name"));
         let pointer = FILE_TOOLS
             .iter()
             .find(|(tool_name, _)| *tool_name == name)
             .map(|(_, pointer)| *pointer);
         let path =
-            pointer.and_then(|pointer| non_empty_text(block, pointer)).map(ToOwned::to_owned);
+            pointer.and_then(|pointer| non_empty_text_at(block, pointer)).map(ToOwned::to_owned);
         // A call without a result is never removed, so their number is limited.
         if self.open_calls.len() < MAX_OPEN_CALLS {
             self.open_calls.insert(id.to_owned(), OpenToolCall { tool: name.to_owned(), path });
@@ -145,8 +145,8 @@ impl ClaudeAdapter {
 
     fn handle_tool_results(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let mut events = Vec::new();
-        for block in items(line, "/message/content") {
-            let id = text(block, "/tool_use_id");
+        for block in items_at(line, "/message/content") {
+            let id = text_at(block, "/tool_use_id");
             let Some(OpenToolCall { tool: name, path }) = self.open_calls.remove(id) else {
                 continue;
             };
@@ -154,7 +154,7 @@ impl ClaudeAdapter {
             let stage = if has_failed { ToolStage::Failed } else { ToolStage::Completed };
             events.push(tool_event(Some(id), &name, stage));
             if let Some(path) = path.filter(|_| !has_failed) {
-                let is_new = text(line, "/tool_use_result/type") == "create";
+                let is_new = text_at(line, "/tool_use_result/type") == "create";
                 let change = if is_new { FileChange::Created } else { FileChange::Modified };
                 events.push(file_event(&path, change));
             }
@@ -163,7 +163,7 @@ impl ClaudeAdapter {
     }
 
     /// Reports each denied call once, even if the program reports it several times.
-    fn deny(&mut self, id: &str, name: &str) -> Option<ProgramEvent> {
+    fn report_denial(&mut self, id: &str, name: &str) -> Option<ProgramEvent> {
         if self.denied_call_ids.iter().any(|known| known == id)
             || self.denied_call_ids.len() >= MAX_OPEN_CALLS
         {
@@ -180,12 +180,14 @@ impl ClaudeAdapter {
         events.extend(usage_event(line, &USAGE_POINTERS, false));
         // The total cost continues to count when a session is resumed.
         events.extend(usage_event(line, &[("cost_usd", "/total_cost_usd")], true));
-        for denial in items(line, "/permission_denials") {
-            events.extend(self.deny(text(denial, "/tool_use_id"), text(denial, "/tool_name")));
+        for denial in items_at(line, "/permission_denials") {
+            events.extend(
+                self.report_denial(text_at(denial, "/tool_use_id"), text_at(denial, "/tool_name")),
+            );
         }
         if line.pointer("/is_error") == Some(&Value::Bool(true)) {
             let mut failure =
-                reported_failure(error_message(line), status(line, "/api_error_status"));
+                reported_failure(error_message(line), http_status_at(line, "/api_error_status"));
             if failure.status.is_some() {
                 // The program retries no more, so no line about a retry has counted this request.
                 events.push(ProgramEvent::RequestsFailed { count: 1 });
@@ -194,13 +196,13 @@ impl ClaudeAdapter {
                     self.provider_delay.take().map(|delay| delay.as_secs_f64().into());
             }
             events.push(ProgramEvent::Failed(failure));
-        } else if let Some(answer) = non_empty_text(line, "/result") {
+        } else if let Some(answer) = non_empty_text_at(line, "/result") {
             events.extend(self.draft.accept_as(answer));
         } else {
             events.extend(self.draft.accept());
         }
         events.push(stop_event(
-            non_empty_text(line, "/stop_reason").unwrap_or(text(line, "/subtype")),
+            non_empty_text_at(line, "/stop_reason").unwrap_or(text_at(line, "/subtype")),
         ));
         events
     }
@@ -213,5 +215,5 @@ fn is_of_main_agent(line: &Value) -> bool {
 
 fn error_message(line: &Value) -> &str {
     let pointers = ["/result", "/error/message", "/errors/0", "/api_error", "/subtype"];
-    pointers.iter().find_map(|pointer| non_empty_text(line, pointer)).unwrap_or_default()
+    pointers.iter().find_map(|pointer| non_empty_text_at(line, pointer)).unwrap_or_default()
 }

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::EventAdapter;
-use super::draft::DraftMessage;
+use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denial_event, file_event, items, non_empty_text, reported_failure, session_event, stop_event,
-    text, tool_event, usage_event,
+    denial_event, file_event, items_at, non_empty_text_at, reported_failure, session_event,
+    stop_event, text_at, tool_event, usage_event,
 };
 
 const USAGE_POINTERS: [(&str, &str); 5] = [
@@ -28,16 +28,16 @@ pub(super) struct CodexAdapter {
 
 impl EventAdapter for CodexAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        match text(line, "/type") {
+        match text_at(line, "/type") {
             "thread.started" => session_event(line, "/thread_id").into_iter().collect(),
             "item.started" => tool_start_event(line).into_iter().collect(),
             "item.completed" => self.handle_item(line),
             "error" => {
                 // The program may reconnect, so the error is a failure only if the turn does not complete.
-                self.failure = non_empty_text(line, "/message").map(ToOwned::to_owned);
-                reconnect_event(text(line, "/message")).into_iter().collect()
+                self.failure = non_empty_text_at(line, "/message").map(ToOwned::to_owned);
+                reconnect_event(text_at(line, "/message")).into_iter().collect()
             }
-            "turn.failed" => self.handle_failure(text(line, "/error/message")),
+            "turn.failed" => self.handle_failure(text_at(line, "/error/message")),
             "turn.completed" => self.handle_completion(line),
             _ => Vec::new(),
         }
@@ -56,12 +56,12 @@ impl EventAdapter for CodexAdapter {
 impl CodexAdapter {
     /// Handles an item. An item of the type `error` is a warning.
     fn handle_item(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let kind = text(line, "/item/type");
+        let kind = text_at(line, "/item/type");
         match kind {
-            "agent_message" => self.draft.complete_with(text(line, "/item/text")),
+            "agent_message" => self.draft.complete_with(text_at(line, "/item/text")),
             "reasoning" => vec![ProgramEvent::Thinking {}],
-            "file_change" if text(line, "/item/status") == "completed" => {
-                items(line, "/item/changes").iter().map(file_change_event).collect()
+            "file_change" if text_at(line, "/item/status") == "completed" => {
+                items_at(line, "/item/changes").iter().map(file_change_event).collect()
             }
             _ => tool_end_events(line),
         }
@@ -96,10 +96,10 @@ fn reconnect_event(message: &str) -> Option<ProgramEvent> {
 
 /// Returns the tool of an item, if it has one.
 fn tool_name(line: &Value) -> Option<String> {
-    match text(line, "/item/type") {
+    match text_at(line, "/item/type") {
         "command_execution" => Some("shell".to_owned()),
         "mcp_tool_call" => {
-            Some(format!("{}.{}", text(line, "/item/server"), text(line, "/item/tool")))
+            Some(format!("{}.{}", text_at(line, "/item/server"), text_at(line, "/item/tool")))
         }
         kind @ ("web_search" | "collab_tool_call" | "file_change") => Some(kind.to_owned()),
         _ => None,
@@ -107,25 +107,25 @@ fn tool_name(line: &Value) -> Option<String> {
 }
 
 fn tool_start_event(line: &Value) -> Option<ProgramEvent> {
-    Some(tool_event(non_empty_text(line, "/item/id"), &tool_name(line)?, ToolStage::Started))
+    Some(tool_event(non_empty_text_at(line, "/item/id"), &tool_name(line)?, ToolStage::Started))
 }
 
 fn tool_end_events(line: &Value) -> Vec<ProgramEvent> {
     let Some(tool_name) = tool_name(line) else { return Vec::new() };
-    let stage = match text(line, "/item/status") {
+    let stage = match text_at(line, "/item/status") {
         "failed" | "declined" => ToolStage::Failed,
         _ => ToolStage::Completed,
     };
-    let is_denied = text(line, "/item/status") == "declined";
-    let tool_end = tool_event(non_empty_text(line, "/item/id"), &tool_name, stage);
+    let is_denied = text_at(line, "/item/status") == "declined";
+    let tool_end = tool_event(non_empty_text_at(line, "/item/id"), &tool_name, stage);
     [tool_end].into_iter().chain(is_denied.then(|| denial_event(&tool_name))).collect()
 }
 
 fn file_change_event(change: &Value) -> ProgramEvent {
-    let kind = match text(change, "/kind") {
+    let kind = match text_at(change, "/kind") {
         "add" => FileChange::Created,
         "delete" => FileChange::Deleted,
         _ => FileChange::Modified,
     };
-    file_event(text(change, "/path"), kind)
+    file_event(text_at(change, "/path"), kind)
 }

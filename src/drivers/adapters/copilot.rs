@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::EventAdapter;
-use super::draft::DraftMessage;
+use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::json_fields::{
-    denial_event, file_event, items, non_empty_text, reported_failure, session_event, status,
-    stop_event, text, tool_event, usage_event,
+    denial_event, file_event, http_status_at, items_at, non_empty_text_at, reported_failure,
+    session_event, stop_event, text_at, tool_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -24,7 +24,7 @@ const CALL_USAGE_POINTERS: [(&str, &str); 4] = [
 ];
 
 /// Same counters in its telemetry.
-const TELEMETRY_USAGE_POINTERS: [(&str, &str); 4] = [
+const TELEMETRY_USAGE_ATTRIBUTES: [(&str, &str); 4] = [
     ("input_tokens", "gen_ai.usage.input_tokens"),
     ("output_tokens", "gen_ai.usage.output_tokens"),
     ("cache_read_tokens", "gen_ai.usage.cache_read.input_tokens"),
@@ -46,10 +46,10 @@ pub(super) struct CopilotAdapter {
 
 impl EventAdapter for CopilotAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        match text(line, "/type") {
+        match text_at(line, "/type") {
             "assistant.message_start" => self.draft.supersede().into_iter().collect(),
-            "assistant.message_delta" => self.draft.extend(text(line, "/data/deltaContent")),
-            "assistant.message" => match non_empty_text(line, "/data/content") {
+            "assistant.message_delta" => self.draft.extend(text_at(line, "/data/deltaContent")),
+            "assistant.message" => match non_empty_text_at(line, "/data/content") {
                 Some(content) => self.draft.complete_with(content),
                 None => Vec::new(),
             },
@@ -57,7 +57,7 @@ impl EventAdapter for CopilotAdapter {
             "assistant.usage" => {
                 usage_event(line, &CALL_USAGE_POINTERS, false).into_iter().collect()
             }
-            "span" if text(line, "/name").starts_with("chat ") => {
+            "span" if text_at(line, "/name").starts_with("chat ") => {
                 telemetry_usage_event(line).into_iter().collect()
             }
             "tool.execution_start" => vec![self.handle_call(line)],
@@ -79,15 +79,15 @@ impl EventAdapter for CopilotAdapter {
     }
 
     /// Returns true for deltas and telemetry. An event reports the useful part of the telemetry.
-    fn is_piece(&self, line: &Value) -> bool {
-        let kind = text(line, "/type");
+    fn is_delta(&self, line: &Value) -> bool {
+        let kind = text_at(line, "/type");
         kind.ends_with("_delta") || matches!(kind, "span" | "metric")
     }
 }
 
 impl CopilotAdapter {
     fn handle_call(&mut self, line: &Value) -> ProgramEvent {
-        let (id, name) = (text(line, "/data/toolCallId"), text(line, "/data/toolName"));
+        let (id, name) = (text_at(line, "/data/toolCallId"), text_at(line, "/data/toolName"));
         // A call without a result is never removed, so their number is limited.
         if self.open_calls.len() < MAX_OPEN_CALLS {
             self.open_calls.insert(id.to_owned(), name.to_owned());
@@ -96,16 +96,16 @@ impl CopilotAdapter {
     }
 
     fn handle_tool_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let id = text(line, "/data/toolCallId");
+        let id = text_at(line, "/data/toolCallId");
         let Some(name) = self.open_calls.remove(id) else { return Vec::new() };
         if line.pointer("/data/success") == Some(&Value::Bool(true)) {
-            let changes = items(line, "/data/fileEdits").iter().map(file_change_event);
+            let changes = items_at(line, "/data/fileEdits").iter().map(file_change_event);
             return [tool_event(Some(id), &name, ToolStage::Completed)]
                 .into_iter()
                 .chain(changes)
                 .collect();
         }
-        let is_denied = text(line, "/data/error/code") == "denied";
+        let is_denied = text_at(line, "/data/error/code") == "denied";
         let failure_event = tool_event(Some(id), &name, ToolStage::Failed);
         [failure_event].into_iter().chain(is_denied.then(|| denial_event(&name))).collect()
     }
@@ -129,7 +129,7 @@ impl CopilotAdapter {
 
 /// Returns the usage of a model call from its telemetry: a line of its own if the preset sends it to the output.
 fn telemetry_usage_event(line: &Value) -> Option<ProgramEvent> {
-    let names = TELEMETRY_USAGE_POINTERS.iter().filter_map(|(name, attribute)| {
+    let names = TELEMETRY_USAGE_ATTRIBUTES.iter().filter_map(|(name, attribute)| {
         Some(((*name).to_owned(), line.pointer("/attributes")?.get(attribute)?.clone()))
     });
     let fields: Map<String, Value> = names.filter(|(_, value)| value.is_number()).collect();
@@ -137,8 +137,9 @@ fn telemetry_usage_event(line: &Value) -> Option<ProgramEvent> {
 }
 
 fn session_failure(line: &Value) -> ReportedFailure {
-    let failure = reported_failure(text(line, "/data/message"), status(line, "/data/statusCode"));
-    let category = match text(line, "/data/errorType") {
+    let failure =
+        reported_failure(text_at(line, "/data/message"), http_status_at(line, "/data/statusCode"));
+    let category = match text_at(line, "/data/errorType") {
         "authentication" | "authorization" => "authentication",
         "quota" => "quota",
         "rate_limit" => "rate_limit",
@@ -148,10 +149,10 @@ fn session_failure(line: &Value) -> ReportedFailure {
 }
 
 fn file_change_event(edit: &Value) -> ProgramEvent {
-    let kind = match text(edit, "/kind") {
+    let kind = match text_at(edit, "/kind") {
         "create" => FileChange::Created,
         "delete" => FileChange::Deleted,
         _ => FileChange::Modified,
     };
-    file_event(text(edit, "/path"), kind)
+    file_event(text_at(edit, "/path"), kind)
 }

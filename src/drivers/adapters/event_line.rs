@@ -61,15 +61,15 @@ impl EventLine {
     ///
     /// # Errors
     /// The reason why the line is no event of this project.
-    pub(super) fn event(&self) -> Result<ProgramEvent, EventParseError> {
+    pub(super) fn parse_event(&self) -> Result<ProgramEvent, EventParseError> {
         let event = if self.is_too_long { None } else { serde_json::from_slice(&self.bytes).ok() };
         match event {
             Some(ProgramEvent::Unknown) => Err(self.parse_error("has an unknown `type`")),
             Some(event) => Ok(event),
             // The line is parsed again for the reason: the parser's own message would quote the line.
-            None => {
-                Err(self.object().map_or_else(|error| error, |object| self.invalid_event(&object)))
-            }
+            None => Err(self
+                .parse_object()
+                .map_or_else(|error| error, |object| self.invalid_event(&object))),
         }
     }
 
@@ -77,7 +77,7 @@ impl EventLine {
     ///
     /// # Errors
     /// The reason why the line holds none.
-    pub(super) fn object(&self) -> Result<Value, EventParseError> {
+    pub(super) fn parse_object(&self) -> Result<Value, EventParseError> {
         if self.is_too_long {
             return Err(self.parse_error(format!("is longer than {} bytes", self.max_bytes)));
         }
@@ -113,7 +113,7 @@ pub(in crate::drivers) struct EventParseError {
 
 impl EventParseError {
     /// Returns the error of an event that was read, but whose content makes no sense.
-    pub(super) const fn of_content(reason: &'static str) -> Self {
+    pub(super) const fn for_content(reason: &'static str) -> Self {
         Self { reason: Cow::Borrowed(reason), text: String::new() }
     }
 }
@@ -347,7 +347,7 @@ mod tests {
     fn read(line: &str) -> Option<ProgramEvent> {
         let mut event_line = EventLine::new(MAX_EVENT_LINE_BYTES);
         event_line.extend(line.as_bytes(), &mut Vec::new());
-        event_line.event().ok()
+        event_line.parse_event().ok()
     }
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
         ] {
             let mut event_line = EventLine::new(MAX_EVENT_LINE_BYTES);
             event_line.extend(line.as_bytes(), &mut Vec::new());
-            let error = event_line.event().unwrap_err();
+            let error = event_line.parse_event().unwrap_err();
             assert_eq!((error.reason.as_ref(), error.text.as_str()), (reason, line));
         }
         let mut long = EventLine::new(5);
@@ -372,7 +372,7 @@ mod tests {
             long.extend(piece, &mut dropped);
         }
         assert_eq!(dropped, b"12345678");
-        let error = long.event().unwrap_err();
+        let error = long.parse_event().unwrap_err();
         assert_eq!((&*error.reason, &*error.text), ("is longer than 5 bytes", ""));
     }
 

@@ -13,11 +13,11 @@ mod effects;
 mod event_handler;
 mod ids;
 mod line_reader;
-mod malformed;
-mod step_events;
+mod malformed_lines;
+mod step_recorder;
 
 use algonius_actors::decide::classify::success_evaluation::ReportedResult;
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::failure::Failure;
@@ -29,7 +29,7 @@ use self::event_handler::EventHandler;
 use self::line_reader::LineReader;
 use super::event_line::ProgramEvent;
 use crate::drivers::files::file_access::AllowedFolders;
-use crate::drivers::output::pump::{PumpedText, RawWriter};
+use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::raw_text::TextStorage;
 use crate::drivers::output::release_timer::ReleaseTimer;
 
@@ -42,52 +42,52 @@ pub(in crate::drivers) struct EventReader<'r> {
 /// Summary of a program's events.
 pub(in crate::drivers) struct EventSummary {
     /// Text of the answer.
-    pub(in crate::drivers) text: PumpedText,
+    pub(in crate::drivers) text: ChannelText,
     /// Result that the program reported.
     pub(in crate::drivers) reported_result: ReportedResult,
     /// Input that the program needs from its caller; the last such event counts.
     pub(in crate::drivers) interruption: Option<Interruption>,
     /// True if there was output besides the answer's text: an artifact, a reply, an outcome message or a question.
-    pub(in crate::drivers) has_more: bool,
+    pub(in crate::drivers) has_other_output: bool,
 }
 
 impl<'r> EventReader<'r> {
     /// Opens the channels of the answer and of parts. Named files are read within `allowed_folders`.
     pub(in crate::drivers) fn open(
-        report: &'r Reporter,
-        work: &Work,
+        reporter: &'r Reporter,
+        work: &AttemptWork,
         (allowed_folders, dialect): (&'r AllowedFolders, Option<EventDialect>),
         memory: &MemoryAccount,
     ) -> Self {
-        Self::with_answer(report, work, allowed_folders, (dialect, dialect.is_some()), memory)
+        Self::with_answer(reporter, work, allowed_folders, (dialect, dialect.is_some()), memory)
     }
 
     /// Opens the channels for events that do not come from lines. The answer is the last of several messages.
-    pub(in crate::drivers) fn of_messages(
-        report: &'r Reporter,
-        work: &Work,
+    pub(in crate::drivers) fn for_messages(
+        reporter: &'r Reporter,
+        work: &AttemptWork,
         allowed_folders: &'r AllowedFolders,
         memory: &MemoryAccount,
     ) -> Self {
-        Self::with_answer(report, work, allowed_folders, (None, true), memory)
+        Self::with_answer(reporter, work, allowed_folders, (None, true), memory)
     }
 
     fn with_answer(
-        report: &'r Reporter,
-        work: &Work,
+        reporter: &'r Reporter,
+        work: &AttemptWork,
         allowed_folders: &'r AllowedFolders,
         (dialect, has_messages): (Option<EventDialect>, bool),
         memory: &MemoryAccount,
     ) -> Self {
         let storage = TextStorage { account: memory.clone(), recording: None };
         let answer = (has_messages, storage);
-        let handler = EventHandler::open(report, work, allowed_folders, answer);
+        let handler = EventHandler::open(reporter, work, allowed_folders, answer);
         Self { lines: LineReader::new(dialect), handler }
     }
 
     /// Returns a timer for the release of output.
     pub(in crate::drivers) fn release_timer(&self) -> ReleaseTimer {
-        ReleaseTimer::of(self.handler.report.followers())
+        ReleaseTimer::new(self.handler.reporter.followers())
     }
 
     /// Takes the next bytes of standard output into the raw output, and shows their events. If a program writes each
@@ -98,7 +98,7 @@ impl<'r> EventReader<'r> {
     pub(in crate::drivers) async fn read(
         &mut self,
         bytes: &[u8],
-        raw: &mut RawWriter,
+        raw: &mut ChannelWriter,
     ) -> Result<(), LedgerError> {
         let mut raw_output = Vec::new();
         let events = self.lines.read(bytes, &mut raw_output);
@@ -110,7 +110,10 @@ impl<'r> EventReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn receive(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
+    pub(in crate::drivers) async fn read_events_only(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<(), LedgerError> {
         let events = self.lines.read(bytes, &mut Vec::new());
         self.handle_events(events).await
     }
@@ -121,7 +124,7 @@ impl<'r> EventReader<'r> {
     /// Fails if the ledger did not commit.
     pub(in crate::drivers) async fn read_end(
         &mut self,
-        raw: &mut RawWriter,
+        raw: &mut ChannelWriter,
     ) -> Result<(), LedgerError> {
         let mut raw_output = Vec::new();
         let events = self.lines.end(&mut raw_output);
@@ -135,7 +138,7 @@ impl<'r> EventReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn end(&mut self) -> Result<(), LedgerError> {
+    pub(in crate::drivers) async fn end_events_only(&mut self) -> Result<(), LedgerError> {
         let events = self.lines.end(&mut Vec::new());
         self.handle_events(events).await
     }
@@ -150,10 +153,10 @@ impl<'r> EventReader<'r> {
     ) -> Result<(), LedgerError> {
         let is_text = matches!(event, ProgramEvent::Text { .. });
         if !is_text {
-            self.handler.answer.show().await?;
+            self.handler.answer.flush().await?;
         }
         self.handler.handle(event).await?;
-        if is_text { self.handler.answer.show().await } else { Ok(()) }
+        if is_text { self.handler.answer.flush().await } else { Ok(()) }
     }
 
     /// Releases the safe part of the answer and of unfinished artifacts, although more of them will come.
@@ -185,8 +188,8 @@ impl<'r> EventReader<'r> {
     }
 
     /// Fails the attempt for a reason of the service, unless it has failed before.
-    pub(in crate::drivers) fn fail_for(&mut self, failure: Failure) {
-        self.handler.completion.fail_with(failure);
+    pub(in crate::drivers) fn fail_with(&mut self, failure: Failure) {
+        self.handler.completion.record_service_failure(failure);
     }
 
     /// Closes the channels.
@@ -204,10 +207,10 @@ impl<'r> EventReader<'r> {
         for (line_number, event) in events {
             self.handler.line_number = line_number;
             if !matches!(event, ProgramEvent::Text { .. }) {
-                self.handler.answer.show().await?; // Text that came before the event is shown before it.
+                self.handler.answer.flush().await?; // Text that came before the event is shown before it.
             }
             self.handler.handle(event).await?;
         }
-        self.handler.answer.show().await
+        self.handler.answer.flush().await
     }
 }

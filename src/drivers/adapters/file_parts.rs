@@ -100,7 +100,7 @@ impl UndeliveredFile {
     }
 
     /// Returns the encoded size of the file if it was only too large.
-    pub(super) const fn excess_bytes(&self) -> Option<u64> {
+    pub(super) const fn encoded_size_if_too_large(&self) -> Option<u64> {
         match self.refusal {
             PathRefusal::TooLarge(length) => Some(length.div_ceil(3).saturating_mul(4)),
             _ => None,

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::EventAdapter;
-use super::draft::DraftMessage;
+use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denial_event, file_event, non_empty_text, reported_failure, session_event, stop_event, text,
-    tool_event, usage_event,
+    denial_event, file_event, non_empty_text_at, reported_failure, session_event, stop_event,
+    text_at, tool_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -35,18 +35,18 @@ pub(super) struct GeminiAdapter {
 
 impl EventAdapter for GeminiAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let kind = text(line, "/type");
+        let kind = text_at(line, "/type");
         // Only adjacent messages are pieces of the same one.
         if kind != "message" {
             self.current_message.clear();
         }
         match kind {
             "init" => session_event(line, "/session_id").into_iter().collect(),
-            "message" if text(line, "/role") == "assistant" => self.handle_text(line),
+            "message" if text_at(line, "/role") == "assistant" => self.handle_text(line),
             "tool_use" => vec![self.handle_call(line)],
             "tool_result" => self.handle_tool_result(line),
-            "error" if text(line, "/severity") != "warning" => {
-                self.failure = non_empty_text(line, "/message").map(ToOwned::to_owned);
+            "error" if text_at(line, "/severity") != "warning" => {
+                self.failure = non_empty_text_at(line, "/message").map(ToOwned::to_owned);
                 Vec::new()
             }
             "result" => self.handle_result(line),
@@ -67,7 +67,7 @@ impl EventAdapter for GeminiAdapter {
 impl GeminiAdapter {
     /// Handles text, all of which belongs to the answer. A whole message that came in pieces before adds nothing.
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let content = text(line, "/content");
+        let content = text_at(line, "/content");
         let is_piece = line.pointer("/delta") == Some(&Value::Bool(true));
         if !is_piece && content == self.current_message {
             return Vec::new();
@@ -77,9 +77,9 @@ impl GeminiAdapter {
     }
 
     fn handle_call(&mut self, line: &Value) -> ProgramEvent {
-        let (id, name) = (text(line, "/tool_id"), text(line, "/tool_name"));
+        let (id, name) = (text_at(line, "/tool_id"), text_at(line, "/tool_name"));
         let is_file_write = matches!(name, "write_file" | "replace" | "edit");
-        let path = non_empty_text(line, "/parameters/file_path").filter(|_| is_file_write);
+        let path = non_empty_text_at(line, "/parameters/file_path").filter(|_| is_file_write);
         // A call without a result is never removed, so their number is limited.
         if self.open_calls.len() < MAX_OPEN_CALLS {
             self.open_calls.insert(id.to_owned(), (name.to_owned(), path.map(ToOwned::to_owned)));
@@ -89,19 +89,19 @@ impl GeminiAdapter {
 
     /// Handles the result of a tool. A forbidden tool is not offered to the model, so its call fails as unregistered.
     fn handle_tool_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let id = text(line, "/tool_id");
+        let id = text_at(line, "/tool_id");
         let Some((name, path)) = self.open_calls.remove(id) else { return Vec::new() };
-        if text(line, "/status") != "error" {
+        if text_at(line, "/status") != "error" {
             let change_event = path.map(|path| file_event(&path, FileChange::Modified));
             return [tool_event(Some(id), &name, ToolStage::Completed)]
                 .into_iter()
                 .chain(change_event)
                 .collect();
         }
-        let error_type = text(line, "/error/type");
+        let error_type = text_at(line, "/error/type");
         let phrases = ["not_registered", "denied", "policy", "permission"];
         let is_denied = phrases.iter().any(|phrase| error_type.contains(phrase))
-            || text(line, "/error/message").starts_with("Access denied");
+            || text_at(line, "/error/message").starts_with("Access denied");
         let failure_event = tool_event(Some(id), &name, ToolStage::Failed);
         [failure_event].into_iter().chain(is_denied.then(|| denial_event(&name))).collect()
     }
@@ -110,12 +110,12 @@ impl GeminiAdapter {
         let failure = self.failure.take();
         let mut events: Vec<ProgramEvent> =
             usage_event(line, &USAGE_POINTERS, false).into_iter().collect();
-        if text(line, "/status") == "success" {
+        if text_at(line, "/status") == "success" {
             events.extend(self.draft.accept());
             events.push(stop_event("end_turn"));
             return events;
         }
-        let reported_message = non_empty_text(line, "/error/message").map(ToOwned::to_owned);
+        let reported_message = non_empty_text_at(line, "/error/message").map(ToOwned::to_owned);
         let message = reported_message.or(failure).unwrap_or_default();
         events
             .extend([ProgramEvent::Failed(reported_failure(&message, None)), stop_event("error")]);

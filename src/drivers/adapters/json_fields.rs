@@ -14,29 +14,29 @@ const MAX_EXAMINED_CHARS: usize = 4096;
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// Returns the text at a JSON pointer such as `/item/type`, or an empty text if there is none.
-pub(super) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+pub(super) fn text_at<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the text at a JSON pointer, if it is not empty.
-pub(super) fn non_empty_text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
-    Some(text(value, pointer)).filter(|text| !text.is_empty())
+pub(super) fn non_empty_text_at<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
+    Some(text_at(value, pointer)).filter(|text| !text.is_empty())
 }
 
 /// Returns the items of the list at a JSON pointer.
-pub(super) fn items<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
+pub(super) fn items_at<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Returns the HTTP status at a JSON pointer.
-pub(super) fn status(value: &Value, pointer: &str) -> Option<u16> {
+pub(super) fn http_status_at(value: &Value, pointer: &str) -> Option<u16> {
     let status = value.pointer(pointer)?.as_u64()?;
     u16::try_from(status).ok().filter(|status| (100..600).contains(status))
 }
 
 /// Returns the event with the agent's own session.
 pub(super) fn session_event(value: &Value, pointer: &str) -> Option<ProgramEvent> {
-    non_empty_text(value, pointer).map(|id| ProgramEvent::Session { id: id.to_owned() })
+    non_empty_text_at(value, pointer).map(|id| ProgramEvent::Session { id: id.to_owned() })
 }
 
 /// Returns the event with used amounts: each place has the name and the JSON pointer. `None` if no number is found.
@@ -80,12 +80,12 @@ pub(super) fn reported_failure(message: &str, status: Option<u16>) -> ReportedFa
     // Some programs give the status in their message only.
     let status = status.or_else(|| find(&excerpt));
     let status = status.or_else(|| reports_rate_limit(&lowercase).then_some(TOO_MANY_REQUESTS));
-    let category = category(&lowercase).to_owned();
+    let category = failure_category(&lowercase).to_owned();
     ReportedFailure { message: excerpt, category, status, ..ReportedFailure::default() }
 }
 
 /// Returns the category that the words give where no status does.
-fn category(message: &str) -> &'static str {
+fn failure_category(message: &str) -> &'static str {
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
     if has(&["not logged in", "failed to authenticate", "authentication failed"])
         || has(&[

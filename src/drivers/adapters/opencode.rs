@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::EventAdapter;
-use super::draft::DraftMessage;
+use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::json_fields::{
-    denial_event, file_event, non_empty_text, reported_failure, session_event, status, stop_event,
-    text, tool_event, usage_event,
+    denial_event, file_event, http_status_at, non_empty_text_at, reported_failure, session_event,
+    stop_event, text_at, tool_event, usage_event,
 };
 
 const USAGE_POINTERS: [(&str, &str); 6] = [
@@ -31,18 +31,18 @@ pub(super) struct OpencodeAdapter {
     /// Trailing blanks of a piece: the program strips them at the end of a part.
     trailing_blanks: String,
     /// True if the stream of the latest step ended within the answer.
-    is_cut: bool,
+    is_truncated: bool,
 }
 
 impl EventAdapter for OpencodeAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let mut events = Vec::new();
         if self.session_id.is_empty() {
-            text(line, "/sessionID").clone_into(&mut self.session_id);
+            text_at(line, "/sessionID").clone_into(&mut self.session_id);
             events.extend(session_event(line, "/sessionID"));
         }
-        match text(line, "/type") {
-            "text_delta" if text(line, "/sessionID") == self.session_id => {
+        match text_at(line, "/type") {
+            "text_delta" if text_at(line, "/sessionID") == self.session_id => {
                 events.extend(self.handle_piece(line));
             }
             "text" => events.extend(self.handle_text(line)),
@@ -60,28 +60,28 @@ impl EventAdapter for OpencodeAdapter {
     fn end(&mut self) -> Vec<ProgramEvent> {
         let cut =
             || reported_failure("the model's answer was cut off: it has no finish reason", None);
-        self.is_cut.then(|| ProgramEvent::Failed(cut())).into_iter().collect()
+        self.is_truncated.then(|| ProgramEvent::Failed(cut())).into_iter().collect()
     }
 
     /// Returns true for deltas, which the plugin of the preset writes.
-    fn is_piece(&self, line: &Value) -> bool {
-        text(line, "/type") == "text_delta"
+    fn is_delta(&self, line: &Value) -> bool {
+        text_at(line, "/type") == "text_delta"
     }
 }
 
 impl OpencodeAdapter {
     fn handle_piece(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let superseded = self.start_message(text(line, "/part/messageID"));
-        let text = std::mem::take(&mut self.trailing_blanks) + text(line, "/part/delta");
+        let superseded = self.start_message(text_at(line, "/part/messageID"));
+        let text = std::mem::take(&mut self.trailing_blanks) + text_at(line, "/part/delta");
         let (trimmed, blanks) = text.split_at(text.trim_end().len());
         blanks.clone_into(&mut self.trailing_blanks);
         superseded.into_iter().chain(self.draft.extend(trimmed)).collect()
     }
 
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let superseded = self.start_message(text(line, "/part/messageID"));
+        let superseded = self.start_message(text_at(line, "/part/messageID"));
         self.trailing_blanks.clear();
-        self.complete_text.push_str(text(line, "/part/text"));
+        self.complete_text.push_str(text_at(line, "/part/text"));
         superseded.into_iter().chain(self.draft.update_to(&self.complete_text)).collect()
     }
 
@@ -98,13 +98,13 @@ impl OpencodeAdapter {
     /// Handles the end of a step. Another step follows one with tool calls, and one whose stream ended within the
     /// answer is retried.
     fn handle_step_end(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let reason = text(line, "/part/reason");
+        let reason = text_at(line, "/part/reason");
         let mut events: Vec<ProgramEvent> =
             usage_event(line, &USAGE_POINTERS, false).into_iter().collect();
         if matches!(reason, "" | "unknown") {
             events.push(ProgramEvent::RequestsFailed { count: 1 });
         }
-        self.is_cut = reason == "unknown";
+        self.is_truncated = reason == "unknown";
         if !matches!(reason, "" | "tool-calls" | "unknown") {
             events.extend(self.draft.accept());
             events.push(stop_event(reason));
@@ -114,16 +114,16 @@ impl OpencodeAdapter {
 }
 
 fn tool_events(line: &Value) -> Vec<ProgramEvent> {
-    let (id, name) = (non_empty_text(line, "/part/callID"), text(line, "/part/tool"));
-    if text(line, "/part/state/status") == "error" {
-        let error = text(line, "/part/state/error");
+    let (id, name) = (non_empty_text_at(line, "/part/callID"), text_at(line, "/part/tool"));
+    if text_at(line, "/part/state/status") == "error" {
+        let error = text_at(line, "/part/state/error");
         let is_denied =
             error.contains("rejected permission") || error.contains("prevents you from");
         let failure_event = tool_event(id, name, ToolStage::Failed);
         return [failure_event].into_iter().chain(is_denied.then(|| denial_event(name))).collect();
     }
     let is_file_write = matches!(name, "write" | "edit" | "patch");
-    let path = non_empty_text(line, "/part/state/input/filePath").filter(|_| is_file_write);
+    let path = non_empty_text_at(line, "/part/state/input/filePath").filter(|_| is_file_write);
     let is_new = line.pointer("/part/state/metadata/exists") == Some(&Value::Bool(false));
     let change = if is_new { FileChange::Created } else { FileChange::Modified };
     let change_event = path.map(|path| file_event(path, change));
@@ -131,8 +131,9 @@ fn tool_events(line: &Value) -> Vec<ProgramEvent> {
 }
 
 fn failure(line: &Value) -> ReportedFailure {
-    let message = non_empty_text(line, "/error/data/message").unwrap_or(text(line, "/error/name"));
-    let mut reported = reported_failure(message, status(line, "/error/data/statusCode"));
+    let message =
+        non_empty_text_at(line, "/error/data/message").unwrap_or(text_at(line, "/error/name"));
+    let mut reported = reported_failure(message, http_status_at(line, "/error/data/statusCode"));
     reported.retry_after = line.pointer("/error/data/responseHeaders/retry-after").cloned();
     if line.pointer("/error/data/isRetryable") == Some(&Value::Bool(true))
         && reported.category.is_empty()

@@ -12,11 +12,11 @@ use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use algonius_actors::model::program::User;
+use algonius_actors::model::program::UnixUser;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::scratch_dir::open_regular;
+use super::scratch_dir::open_regular_file;
 
 /// Time limit for reading a file: a broken mount must not delay the end.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -27,9 +27,9 @@ pub(in crate::drivers) struct AllowedFolders {
     working_dir: PathBuf,
     folders: Vec<PathBuf>,
     /// Paths within the folders that are not handed over, since the program must not see them.
-    hidden: Vec<PathBuf>,
+    hidden_paths: Vec<PathBuf>,
     /// User of the program, if it differs from the service's own user.
-    program_user: Option<User>,
+    program_user: Option<UnixUser>,
 }
 
 /// Reason why a file was not read.
@@ -63,16 +63,16 @@ impl PathRefusal {
 impl AllowedFolders {
     /// Returns the agent's working directory, where relative paths start, and the execution's own folder, without the
     /// `hidden` paths. Must be called before the program starts.
-    pub(in crate::drivers) async fn of(
+    pub(in crate::drivers) async fn new(
         working_dir: PathBuf,
         folder: Option<PathBuf>,
-        hidden: Vec<PathBuf>,
+        hidden_paths: Vec<PathBuf>,
     ) -> Self {
         // Resolved now, before the program starts: links that it puts in their place have no effect.
         let folders = std::iter::once(working_dir.clone()).chain(folder);
         let (folders, hidden) =
-            (existing_paths(folders.collect()).await, existing_paths(hidden).await);
-        Self { working_dir, folders, hidden, program_user: None }
+            (existing_paths(folders.collect()).await, existing_paths(hidden_paths).await);
+        Self { working_dir, folders, hidden_paths: hidden, program_user: None }
     }
 
     /// Returns no folders, for work that has no files on this machine.
@@ -80,13 +80,13 @@ impl AllowedFolders {
         Self {
             working_dir: PathBuf::new(),
             folders: Vec::new(),
-            hidden: Vec::new(),
+            hidden_paths: Vec::new(),
             program_user: None,
         }
     }
 
     /// Restricts the files to those that this user may read. The service may be root, and could read more.
-    pub(in crate::drivers) fn with_rights_of(self, program_user: Option<User>) -> Self {
+    pub(in crate::drivers) fn with_program_user(self, program_user: Option<UnixUser>) -> Self {
         Self { program_user, ..self }
     }
 
@@ -148,7 +148,8 @@ impl AllowedFolders {
         if !fs::symlink_metadata(&resolved).map_err(|error| refusal(&error))?.is_file() {
             return Err(PathRefusal::Irregular);
         }
-        let opened = open_regular(&resolved, self.program_user).map_err(|error| refusal(&error))?;
+        let opened =
+            open_regular_file(&resolved, self.program_user).map_err(|error| refusal(&error))?;
         let (file, length) = opened.ok_or(PathRefusal::Irregular)?;
         // The program may have replaced a folder of the path since it was resolved; the descriptor has the file that
         // was opened.
@@ -163,7 +164,7 @@ impl AllowedFolders {
         self.folders.iter().filter(|folder| path.starts_with(folder)).any(|folder| {
             // A hidden parent of a folder hides nothing of the folder.
             let mut hidden =
-                self.hidden.iter().filter(|it| *it != folder && it.starts_with(folder));
+                self.hidden_paths.iter().filter(|it| *it != folder && it.starts_with(folder));
             !hidden.any(|hidden| path.starts_with(hidden))
         })
     }

@@ -124,7 +124,7 @@ pub(in crate::drivers) fn empty_folder_until(
     folder: &impl AsFd,
     deadline: Instant,
 ) -> io::Result<()> {
-    let mut moved_folders = 0;
+    let mut moved_count = 0;
     loop {
         let names = entry_names(folder, NAMES_PER_READ)?;
         if names.is_empty() {
@@ -134,7 +134,7 @@ pub(in crate::drivers) fn empty_folder_until(
             if Instant::now() > deadline {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            remove_entry(folder, &name, &mut moved_folders, deadline)?;
+            remove_entry(folder, &name, &mut moved_count, deadline)?;
         }
     }
 }
@@ -143,7 +143,7 @@ pub(in crate::drivers) fn empty_folder_until(
 fn remove_entry(
     folder: &impl AsFd,
     name: &CStr,
-    moved_folders: &mut u64,
+    moved_count: &mut u64,
     deadline: Instant,
 ) -> io::Result<()> {
     if try_remove(folder, name)? {
@@ -160,7 +160,7 @@ fn remove_entry(
                 return Err(io::ErrorKind::TimedOut.into());
             }
             if !try_remove(&inner, &name)? {
-                move_up(&inner, &name, folder, moved_folders)?;
+                move_up(&inner, &name, folder, moved_count)?;
             }
         }
     }
@@ -187,14 +187,13 @@ fn move_up(
     from: &impl AsFd,
     name: &CStr,
     top: &impl AsFd,
-    moved_folders: &mut u64,
+    moved_count: &mut u64,
 ) -> io::Result<()> {
     // Renaming a folder into another parent needs write permission on the folder itself.
     drop(open_accessible(from, name)?);
     loop {
-        *moved_folders += 1;
-        let free_name =
-            CString::new(format!(".moved-{moved_folders}")).map_err(io::Error::other)?;
+        *moved_count += 1;
+        let free_name = CString::new(format!(".moved-{moved_count}")).map_err(io::Error::other)?;
         match renameat(from, name, top, free_name.as_c_str()) {
             Ok(()) => return Ok(()),
             Err(Errno::EEXIST | Errno::ENOTEMPTY | Errno::ENOTDIR) => {}

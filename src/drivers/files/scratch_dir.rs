@@ -20,7 +20,7 @@ use nix::sys::stat::{Mode, fstatat, mkdirat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
 use tokio::task::spawn_blocking;
 
-use algonius_actors::model::program::User;
+use algonius_actors::model::program::UnixUser;
 
 use super::removal::{
     empty_folder, is_folder_empty, open_folder, open_folder_at, open_program_folder, reclaim,
@@ -31,10 +31,10 @@ use super::scratch_slots::{ScratchSlot, ScratchSlots};
 #[derive(Debug)]
 pub(in crate::drivers) struct ScratchDir {
     path: PathBuf,
-    folder: Arc<OwnedFd>,
+    descriptor: Arc<OwnedFd>,
     is_in_memory: bool,
     /// User who owns the folder and the files that the service writes into it.
-    owner: Option<User>,
+    owner: Option<UnixUser>,
     /// Slot of the folder, and the slots to which it returns.
     slot: Option<(ScratchSlot, Arc<ScratchSlots>)>,
     /// Parent folder, which is removed with the folder.
@@ -55,7 +55,7 @@ pub(in crate::drivers) struct FileContents {
     /// Start of the file, at most as many bytes as were requested.
     pub(in crate::drivers) head: Vec<u8>,
     /// Number of bytes after the head that were not read.
-    pub(in crate::drivers) skipped: u64,
+    pub(in crate::drivers) skipped_bytes: u64,
     /// Bytes after the skipped ones.
     pub(in crate::drivers) tail: Vec<u8>,
 }
@@ -66,7 +66,7 @@ impl ScratchDir {
     ///
     /// # Errors
     /// Fails if the folder exists already or cannot be created.
-    pub(in crate::drivers) fn create(path: PathBuf, owner: Option<User>) -> io::Result<Self> {
+    pub(in crate::drivers) fn create(path: PathBuf, owner: Option<UnixUser>) -> io::Result<Self> {
         let create = || DirBuilder::new().mode(0o700).create(&path);
         match create() {
             // The first execution of all has to create the parents.
@@ -78,13 +78,13 @@ impl ScratchDir {
             created => created?,
         }
         let folder = Arc::new(open_folder(&path)?);
-        Ok(Self::of(path, folder, owner))
+        Ok(Self::new(path, folder, owner))
     }
 
-    fn of(path: PathBuf, folder: Arc<OwnedFd>, owner: Option<User>) -> Self {
+    fn new(path: PathBuf, descriptor: Arc<OwnedFd>, owner: Option<UnixUser>) -> Self {
         Self {
             path,
-            folder,
+            descriptor,
             is_in_memory: false,
             owner,
             slot: None,
@@ -94,12 +94,12 @@ impl ScratchDir {
     }
 
     /// Returns the empty folder of a slot, which becomes free again when the folder is cleared.
-    pub(in crate::drivers) fn of_slot(
+    pub(in crate::drivers) fn from_slot(
         slot: ScratchSlot,
         slots: Arc<ScratchSlots>,
-        owner: Option<User>,
+        owner: Option<UnixUser>,
     ) -> Self {
-        let mut folder = Self::of(slot.execution_folder().to_owned(), slot.descriptor(), owner);
+        let mut folder = Self::new(slot.execution_folder().to_owned(), slot.descriptor(), owner);
         folder.slot = Some((slot, slots));
         folder
     }
@@ -110,11 +110,11 @@ impl ScratchDir {
     /// # Errors
     /// Fails if the system refuses it.
     pub(in crate::drivers) fn transfer_ownership(&self) -> io::Result<()> {
-        self.change_owner(&self.folder)
+        self.change_owner(&self.descriptor)
     }
 
     fn change_owner(&self, target: &impl AsFd) -> io::Result<()> {
-        let Some(User { uid, gid }) = self.owner else { return Ok(()) };
+        let Some(UnixUser { uid, gid }) = self.owner else { return Ok(()) };
         Ok(fchown(target, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
     }
 
@@ -124,13 +124,13 @@ impl ScratchDir {
         (path, slot_folder): (PathBuf, Option<PathBuf>),
     ) -> Option<Self> {
         let folder = Arc::new(open_program_folder(&path).ok()?);
-        let mut scratch_dir = Self::of(path, folder, None);
+        let mut scratch_dir = Self::new(path, folder, None);
         scratch_dir.slot_folder = slot_folder;
         Some(scratch_dir)
     }
 
     /// Sets whether the folder is in memory, where operations do not wait for a disk.
-    pub(in crate::drivers) fn in_memory(mut self, in_memory: bool) -> Self {
+    pub(in crate::drivers) fn with_in_memory(mut self, in_memory: bool) -> Self {
         self.is_in_memory = in_memory;
         self
     }
@@ -151,13 +151,13 @@ impl ScratchDir {
     /// Removes a folder without files, or checks that the folder of a slot is empty. Most programs leave no files.
     /// Returns true if nothing remains to be removed.
     fn try_remove_empty(&self) -> bool {
-        if self.slot.is_some() && reclaim(&self.folder).is_err() {
+        if self.slot.is_some() && reclaim(&self.descriptor).is_err() {
             return false;
         }
         // The folder for temporary files is nearly always the only entry; a failure shows in the next check.
-        _ = unlinkat(&self.folder, TEMPORARY_FOLDER, UnlinkatFlags::RemoveDir);
+        _ = unlinkat(&self.descriptor, TEMPORARY_FOLDER, UnlinkatFlags::RemoveDir);
         match &self.slot {
-            Some(_) => is_folder_empty(&self.folder).unwrap_or(false),
+            Some(_) => is_folder_empty(&self.descriptor).unwrap_or(false),
             None => self.slot_folder.is_none() && fs::remove_dir(&self.path).is_ok(),
         }
     }
@@ -165,7 +165,8 @@ impl ScratchDir {
     /// Removes the folder, or empties the folder of a slot for the next execution.
     fn remove_blocking(mut self) {
         self.is_released = true;
-        if let Err(error) = reclaim(&self.folder).and_then(|()| empty_folder(&self.folder)) {
+        if let Err(error) = reclaim(&self.descriptor).and_then(|()| empty_folder(&self.descriptor))
+        {
             tracing::error!(%error, "failed to empty folder of an execution, which is not used again");
             // The next start of the service removes the folder.
             self.slot.take().into_iter().for_each(|(slot, _)| slot.detach());
@@ -202,7 +203,7 @@ impl ScratchDir {
 
     /// Returns the descriptor of the folder, which stays the same whatever the program puts at the path.
     pub(in crate::drivers) fn descriptor(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.folder)
+        Arc::clone(&self.descriptor)
     }
 
     /// Creates a folder of mode 0700 in this folder.
@@ -210,14 +211,14 @@ impl ScratchDir {
     /// # Errors
     /// Fails if a folder with this name exists already or cannot be created.
     pub(in crate::drivers) fn create_folder(&self, name: &str) -> io::Result<()> {
-        mkdirat(&self.folder, name, Mode::S_IRWXU)?;
+        mkdirat(&self.descriptor, name, Mode::S_IRWXU)?;
         if self.owner.is_none() {
             return Ok(());
         }
         let name = CString::new(name).map_err(io::Error::other)?;
         // The folder belongs to the service until `transfer_ownership`, so no process can replace this entry before
         // it is opened.
-        self.change_owner(&open_folder_at(&self.folder, &name)?)
+        self.change_owner(&open_folder_at(&self.descriptor, &name)?)
     }
 
     /// Writes a new file of mode 0600, in the folder or in one of its folders.
@@ -228,11 +229,11 @@ impl ScratchDir {
         let (parent, name) = match name.split_once('/') {
             Some((parent, name)) => {
                 let parent = CString::new(parent).map_err(io::Error::other)?;
-                (Some(open_folder_at(&self.folder, &parent)?), name)
+                (Some(open_folder_at(&self.descriptor, &parent)?), name)
             }
             None => (None, name),
         };
-        let parent = parent.as_ref().unwrap_or(&self.folder);
+        let parent = parent.as_ref().unwrap_or(&self.descriptor);
         // `O_EXCL` and `O_NOFOLLOW`: the file is new, so no existing file or link can receive the bytes.
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;
@@ -247,7 +248,8 @@ impl Drop for ScratchDir {
         if self.is_released {
             return;
         }
-        if let Err(error) = reclaim(&self.folder).and_then(|()| empty_folder(&self.folder)) {
+        if let Err(error) = reclaim(&self.descriptor).and_then(|()| empty_folder(&self.descriptor))
+        {
             tracing::error!(%error, "failed to remove folder of an execution");
         }
         // A process of the execution may still be alive, so its slot is not used again.
@@ -261,10 +263,10 @@ impl Drop for ScratchDir {
 /// File that a program may write in its own folder.
 #[derive(Debug, Clone)]
 pub(in crate::drivers) struct ProgramFile {
-    folder: Arc<OwnedFd>,
+    folder_descriptor: Arc<OwnedFd>,
     name: CString,
     /// User of the program, with whose permissions the file is read.
-    reader: Option<User>,
+    program_user: Option<UnixUser>,
 }
 
 impl ProgramFile {
@@ -275,15 +277,16 @@ impl ProgramFile {
     pub(in crate::drivers) fn new(
         folder: &ScratchDir,
         name: &OsStr,
-        reader: Option<User>,
+        program_user: Option<UnixUser>,
     ) -> io::Result<Self> {
         let name = CString::new(name.as_bytes()).map_err(io::Error::other)?;
-        Ok(Self { folder: folder.descriptor(), name, reader })
+        Ok(Self { folder_descriptor: folder.descriptor(), name, program_user })
     }
 
     /// Returns the length of the file in bytes, or zero if there is none.
     pub(in crate::drivers) fn length(&self) -> u64 {
-        let metadata = fstatat(&self.folder, self.name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
+        let metadata =
+            fstatat(&self.folder_descriptor, self.name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
         metadata.map_or(0, |metadata| metadata.st_size.unsigned_abs())
     }
 
@@ -292,11 +295,15 @@ impl ProgramFile {
     ///
     /// # Errors
     /// Fails if the file cannot be read.
-    pub(in crate::drivers) fn contents(&self, limit: usize) -> io::Result<Option<FileContents>> {
-        let opened = openat(&self.folder, self.name.as_c_str(), read_flags(), Mode::empty());
+    pub(in crate::drivers) fn read_contents(
+        &self,
+        limit: usize,
+    ) -> io::Result<Option<FileContents>> {
+        let opened =
+            openat(&self.folder_descriptor, self.name.as_c_str(), read_flags(), Mode::empty());
         let Ok(mut file) = opened.map(File::from) else { return Ok(None) };
         let metadata = file.metadata()?;
-        if !metadata.is_file() || self.reader.is_some_and(|user| !may_read(user, &metadata)) {
+        if !metadata.is_file() || self.program_user.is_some_and(|user| !may_read(user, &metadata)) {
             return Ok(None);
         }
         let head = read_at_most(&file, limit as u64)?;
@@ -305,12 +312,15 @@ impl ProgramFile {
         let tail_start = metadata.len().saturating_sub(TAIL_BYTES).max(head_bytes);
         file.seek(SeekFrom::Start(tail_start))?;
         let tail = read_at_most(&file, TAIL_BYTES)?;
-        Ok(Some(FileContents { head, skipped: tail_start - head_bytes, tail }))
+        Ok(Some(FileContents { head, skipped_bytes: tail_start - head_bytes, tail }))
     }
 }
 
 /// Returns true if the mode lets a user without other groups read a file, or enter a folder.
-pub(in crate::drivers) fn may_read(User { uid, gid }: User, metadata: &fs::Metadata) -> bool {
+pub(in crate::drivers) fn may_read(
+    UnixUser { uid, gid }: UnixUser,
+    metadata: &fs::Metadata,
+) -> bool {
     let shift = match metadata {
         _ if metadata.uid() == uid => 6,
         _ if metadata.gid() == gid => 3,
@@ -331,11 +341,11 @@ fn read_flags() -> OFlag {
 ///
 /// # Errors
 /// Fails if the file cannot be opened, or if the modes do not let the `reader` open it.
-pub(in crate::drivers) fn open_regular(
+pub(in crate::drivers) fn open_regular_file(
     path: &Path,
-    reader: Option<User>,
+    program_user: Option<UnixUser>,
 ) -> io::Result<Option<(File, u64)>> {
-    let file = match reader {
+    let file = match program_user {
         None => OpenOptions::new().read(true).custom_flags(read_flags().bits()).open(path)?,
         Some(reader) => open_as(reader, path)?,
     };
@@ -345,7 +355,7 @@ pub(in crate::drivers) fn open_regular(
 
 /// Opens a file with the permissions of a user. Each folder is checked by the descriptor through which the next
 /// component is opened, so that no other folder can take its place in between.
-fn open_as(user: User, path: &Path) -> io::Result<File> {
+fn open_as(user: UnixUser, path: &Path) -> io::Result<File> {
     let folder_flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut current = File::from(open("/", folder_flags, Mode::empty())?);
     let mut names = path.iter().skip(1).peekable(); // The first component is the root.
@@ -357,7 +367,7 @@ fn open_as(user: User, path: &Path) -> io::Result<File> {
     check_permission(user, current)
 }
 
-fn check_permission(user: User, entry: File) -> io::Result<File> {
+fn check_permission(user: UnixUser, entry: File) -> io::Result<File> {
     let metadata = entry.metadata()?;
     // The caller refuses a pipe or a device as such.
     let is_permitted = may_read(user, &metadata) || !(metadata.is_dir() || metadata.is_file());

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use algonius_actors::model::program::User;
+use algonius_actors::model::program::UnixUser;
 use algonius_warden::confinement::bubblewrap::ViewError;
-use algonius_warden::confinement::landlock::{Domain, Ruleset, version};
+use algonius_warden::confinement::landlock::{Domain, Ruleset, abi_version};
 use algonius_warden::confinement::network_access::NetworkAccess;
 use tokio::time::Instant;
 
@@ -66,9 +66,9 @@ pub(in crate::drivers) struct ScratchSlot {
     number: u64,
     /// Folder that programs may change.
     execution_folder: PathBuf,
-    folder: Arc<OwnedFd>,
+    descriptor: Arc<OwnedFd>,
     domain: Domain,
-    user: Option<User>,
+    user: Option<UnixUser>,
     ruleset: Ruleset,
 }
 
@@ -91,7 +91,7 @@ impl ScratchSlots {
     pub(in crate::drivers) fn take(
         &self,
         domain: &Domain,
-        user: Option<User>,
+        user: Option<UnixUser>,
     ) -> Option<ScratchSlot> {
         // A panic leaves the list whole, because each change is one insertion or one removal.
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +106,7 @@ impl ScratchSlots {
     pub(in crate::drivers) fn create(
         &self,
         domain: Domain,
-        user: Option<User>,
+        user: Option<UnixUser>,
     ) -> Result<ScratchSlot, ViewError> {
         let (number, execution_folder) = self.create_folders(user)?;
         // The slot keeps the domain without its folder, because `take` compares the domains of different slots.
@@ -119,17 +119,17 @@ impl ScratchSlots {
             .and_then(|ruleset| Ok((ruleset, open_folder(&execution_folder)?)));
         match opened {
             Ok((ruleset, folder)) => {
-                let folder = Arc::new(folder);
-                Ok(ScratchSlot { number, execution_folder, folder, domain, user, ruleset })
+                let descriptor = Arc::new(folder);
+                Ok(ScratchSlot { number, execution_folder, descriptor, domain, user, ruleset })
             }
             Err(error) => {
-                remove(&execution_folder);
+                remove_slot_folders(&execution_folder);
                 Err(error)
             }
         }
     }
 
-    fn create_folders(&self, user: Option<User>) -> io::Result<(u64, PathBuf)> {
+    fn create_folders(&self, user: Option<UnixUser>) -> io::Result<(u64, PathBuf)> {
         // The user of the agent has to pass through these folders, and need not list them.
         let mode = if user.is_some() { 0o711 } else { 0o700 };
         match DirBuilder::new().recursive(true).mode(mode).create(&self.folder) {
@@ -164,7 +164,7 @@ impl ScratchSlots {
     pub(in crate::drivers) fn release(&self, slot: ScratchSlot) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         // A slot with an older list of readable folders is never requested again.
-        let is_outdated = |other: &ScratchSlot| other.is_of_older_list(&slot);
+        let is_outdated = |other: &ScratchSlot| other.has_older_readable_list(&slot);
         let (outdated, current) = idle.drain(..).partition::<Vec<_>, _>(is_outdated);
         *idle = current;
         let surplus = if idle.len() < MAX_IDLE_SLOTS {
@@ -186,7 +186,7 @@ impl ScratchSlots {
         &self,
         network: NetworkAccess,
     ) -> Result<Option<Ruleset>, ViewError> {
-        if version().is_none() {
+        if abi_version().is_none() {
             return Ok(None);
         }
         let UnrestrictedRulesets { full, empty_namespace, refused } = &self.unrestricted_rulesets;
@@ -217,7 +217,7 @@ impl ScratchSlot {
 
     /// Returns the descriptor of that folder.
     pub(in crate::drivers) fn descriptor(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.folder)
+        Arc::clone(&self.descriptor)
     }
 
     /// Returns the ruleset of the slot's programs.
@@ -231,7 +231,7 @@ impl ScratchSlot {
         self.execution_folder.clear();
     }
 
-    fn is_of_older_list(&self, other: &Self) -> bool {
+    fn has_older_readable_list(&self, other: &Self) -> bool {
         let lists = (self.domain.files.as_ref(), other.domain.files.as_ref());
         // Compared by address: a list has hundreds of paths, and a list that was made again is another allocation.
         matches!(lists, (Some(old), Some(new)) if !Arc::ptr_eq(&old.readable, &new.readable))
@@ -242,13 +242,13 @@ impl Drop for ScratchSlot {
     fn drop(&mut self) {
         if !self.execution_folder.as_os_str().is_empty() {
             // The folder is not empty if a file of its execution could not be removed, which was logged.
-            remove(&self.execution_folder);
+            remove_slot_folders(&self.execution_folder);
         }
     }
 }
 
 /// Removes the empty folder of a slot, and its parent.
-fn remove(execution_folder: &Path) {
+fn remove_slot_folders(execution_folder: &Path) {
     execution_folder.ancestors().take(2).for_each(|folder| _ = fs::remove_dir(folder));
 }
 
@@ -275,16 +275,16 @@ impl ScratchSlots {
         &self,
         (runtime_dir, deadline): (&Path, Instant),
         is_continued: &dyn Fn(&str) -> bool,
-        held: &HashSet<u64>,
+        held_slots: &HashSet<u64>,
     ) -> usize {
         // Slots of this process may be in use already.
-        let is_stale = |number: &u64| *number < self.first_number && !held.contains(number);
+        let is_stale = |number: &u64| *number < self.first_number && !held_slots.contains(number);
         let stale_slots =
             slot_numbers(&self.folder).filter(is_stale).map(|number| number.to_string());
         let stale_slots = stale_slots.map(|number| self.folder.join(number));
         let slots = stale_slots.filter(|slot| {
             let had_files =
-                has_files(&slot.join(EXECUTION_FOLDER)) || !slot.join(EXECUTION_FOLDER).exists();
+                has_entries(&slot.join(EXECUTION_FOLDER)) || !slot.join(EXECUTION_FOLDER).exists();
             remove_all(slot, deadline) && had_files
         });
         // The runtime folder also contains sockets, keys and the slots.
@@ -302,7 +302,7 @@ fn slot_numbers(folder: &Path) -> impl Iterator<Item = u64> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn has_files(folder: &Path) -> bool {
+fn has_entries(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_reused_for_the_same_domain_only() {
-        let Some(_) = version() else { return };
+        let Some(_) = abi_version() else { return };
         let folder = tempfile::tempdir().unwrap();
         let slots = ScratchSlots::new(folder.path());
         let domain = |network| Domain { files: None, network };

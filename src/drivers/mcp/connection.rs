@@ -10,14 +10,14 @@ use std::time::Duration;
 use algonius_actors::model::completion::ToolDefinition;
 use algonius_actors::model::program::mcp_server::McpServer;
 use algonius_actors::ports::tools::TextRedactor;
-use algonius_mcp::{ConnectionEnd, ListedTool, McpClient, McpError, ToolAnswer};
+use algonius_mcp::{ConnectionEndReason, ListedTool, McpClient, McpError, ToolCallResult};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use self::supervisor::ConnectionSupervisor;
-use super::definitions::{definition, names};
+use super::definitions::{join_names, tool_definition};
 use super::process::ServerProcess;
 use super::server_context::ServerContext;
 use super::server_failure::ServerFailure;
@@ -32,7 +32,7 @@ type Definitions = BTreeMap<String, Arc<ToolDefinition>>;
 pub(super) struct ServerConnection {
     client: Arc<McpClient>,
     definitions: Definitions,
-    usage: watch::Sender<Usage>,
+    usage: watch::Sender<ConnectionUsage>,
     phase: watch::Receiver<ConnectionPhase>,
     /// Dropping it orders the supervisor to end the process.
     _lifetime: watch::Sender<()>,
@@ -40,7 +40,7 @@ pub(super) struct ServerConnection {
 
 /// Usage of a connection.
 #[derive(Debug, Default)]
-struct Usage {
+struct ConnectionUsage {
     /// Number of present users.
     users: usize,
     /// True once the process is ended because nothing used it.
@@ -59,9 +59,9 @@ enum ConnectionPhase {
 }
 
 /// Right to use a connection: its process is not ended for lack of use while one exists.
-pub(super) struct ConnectionUse(Arc<ServerConnection>);
+pub(super) struct ConnectionGuard(Arc<ServerConnection>);
 
-impl Drop for ConnectionUse {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.0.usage.send_modify(|usage| usage.users -= 1);
     }
@@ -76,7 +76,7 @@ impl ServerConnection {
         server: Arc<McpServer>,
         context: &ServerContext,
     ) -> Result<Self, ServerFailure> {
-        let mut stop = context.stop_order();
+        let mut stop = context.stop_receiver();
         if *stop.borrow() {
             return Err(ServerFailure::new("the service stops"));
         }
@@ -84,9 +84,9 @@ impl ServerConnection {
             ServerProcess::start(Arc::clone(&server), &context.launcher).await?;
         let start = async {
             let client = McpClient::connect(input, output, env!("CARGO_PKG_VERSION")).await?;
-            let tools = client.tools().await?;
+            let tools = client.list_tools().await?;
             // A long list takes longer than a task may hold its thread.
-            let definitions = spawn_blocking(move || definitions(tools)).await;
+            let definitions = spawn_blocking(move || definitions_by_name(tools)).await;
             Ok::<_, McpError>((client, definitions))
         };
         let failure = tokio::select! {
@@ -99,7 +99,7 @@ impl ServerConnection {
                     Ok("the definitions of the tools could not be read".to_owned())
                 }
                 Ok(Err(error)) => Err(error),
-                Err(_) => Ok(late_start(&server)),
+                Err(_) => Ok(start_timeout_sentence(&server)),
             },
             sentence = process.wait_for_failure() => Ok(sentence),
             _ = stop.wait_for(|is_given| *is_given) => Ok("the service stops".to_owned()),
@@ -123,16 +123,16 @@ impl ServerConnection {
         tracing::info!(server = name, tools = definitions.len(), "MCP server started");
         let client = Arc::new(client);
         let (phase_sender, phase) = watch::channel(ConnectionPhase::Running);
-        let (lifetime, connection) = watch::channel(());
-        let usage = watch::Sender::new(Usage::default());
+        let (lifetime, lifetime_receiver) = watch::channel(());
+        let usage = watch::Sender::new(ConnectionUsage::default());
         let supervisor = ConnectionSupervisor {
             name,
-            idle: server.idle,
+            idle_timeout: server.idle_timeout,
             process,
             client: Arc::clone(&client),
             usage: usage.clone(),
-            connection,
-            stop: context.stop_order(),
+            lifetime_receiver,
+            stop: context.stop_receiver(),
             phase: phase_sender,
         };
         // Without the span of the run that needs the server first: others use it too.
@@ -141,7 +141,7 @@ impl ServerConnection {
     }
 
     /// Uses the connection; `None` if its process has failed or is being ended.
-    pub(super) fn acquire(self: &Arc<Self>) -> Option<ConnectionUse> {
+    pub(super) fn acquire(self: &Arc<Self>) -> Option<ConnectionGuard> {
         let is_running = matches!(*self.phase.borrow(), ConnectionPhase::Running);
         if !is_running || self.client.has_ended() {
             return None;
@@ -150,7 +150,7 @@ impl ServerConnection {
             usage.users += usize::from(!usage.is_closed);
             !usage.is_closed
         });
-        is_open.then(|| ConnectionUse(Arc::clone(self)))
+        is_open.then(|| ConnectionGuard(Arc::clone(self)))
     }
 
     /// Returns when no process and no file of the connection is left.
@@ -161,7 +161,7 @@ impl ServerConnection {
     }
 }
 
-impl ConnectionUse {
+impl ConnectionGuard {
     /// Returns the definition of a tool.
     pub(super) fn definition(&self, tool: &str) -> Option<Arc<ToolDefinition>> {
         self.0.definitions.get(tool).cloned()
@@ -169,7 +169,7 @@ impl ConnectionUse {
 
     /// Returns the names of the tools as a text.
     pub(super) fn tool_names(&self) -> String {
-        names(self.0.definitions.keys())
+        join_names(self.0.definitions.keys())
     }
 
     /// Calls a tool, and returns its raw answer.
@@ -181,14 +181,16 @@ impl ConnectionUse {
         tool: &str,
         arguments: Map<String, Value>,
         redactor: &TextRedactor,
-    ) -> Result<ToolAnswer, String> {
-        let failure = match self.0.client.call(tool, arguments).await {
+    ) -> Result<ToolCallResult, String> {
+        let failure = match self.0.client.call_tool(tool, arguments).await {
             Ok(answer) => return Ok(answer),
             Err(McpError::Ended(_)) => self.wait_for_failure().await,
-            Err(error @ McpError::Refused { .. }) => return Err(refusal(error).redacted(redactor)),
+            Err(error @ McpError::Refused { .. }) => {
+                return Err(refusal(error).redacted_sentence(redactor));
+            }
             Err(error) => return Err(format!("{error}; the call may have had its effect")),
         };
-        let sentence = failure.redacted(redactor);
+        let sentence = failure.redacted_sentence(redactor);
         Err(format!("the call was interrupted, and may have had its effect: {sentence}"))
     }
 
@@ -207,22 +209,22 @@ impl ConnectionUse {
     }
 }
 
-fn definitions(tools: Vec<ListedTool>) -> Definitions {
-    tools.into_iter().map(|tool| (tool.name.clone(), Arc::new(definition(tool)))).collect()
+fn definitions_by_name(tools: Vec<ListedTool>) -> Definitions {
+    tools.into_iter().map(|tool| (tool.name.clone(), Arc::new(tool_definition(tool)))).collect()
 }
 
 /// Returns the failure of a request that the server refused.
 fn refusal(error: McpError) -> ServerFailure {
     let sentence = error.to_string();
     match error {
-        McpError::Refused { message, is_cut, .. } => {
-            ServerFailure { sentence, report: message, is_cut }
+        McpError::Refused { message, is_truncated, .. } => {
+            ServerFailure { sentence, report: message, is_cut: is_truncated }
         }
         _ => ServerFailure::new(sentence),
     }
 }
 
-fn late_start(server: &McpServer) -> String {
+fn start_timeout_sentence(server: &McpServer) -> String {
     let seconds = server.start_timeout.as_secs_f64();
     format!(
         "the MCP server did not list its tools within {seconds} s (`start_timeout`); a command that installs it first \
@@ -240,10 +242,10 @@ async fn explain_error(error: McpError, process: &mut ServerProcess) -> ServerFa
 }
 
 /// Returns the failure of a process whose connection has ended.
-async fn explain_end(end: ConnectionEnd, process: &mut ServerProcess) -> ServerFailure {
+async fn explain_end(end: ConnectionEndReason, process: &mut ServerProcess) -> ServerFailure {
     let mut sentence = end.to_string();
     // A server that has exceeded a limit may exit too, because its input is closed.
-    if matches!(end, ConnectionEnd::OutputClosed | ConnectionEnd::InputClosed)
+    if matches!(end, ConnectionEndReason::OutputClosed | ConnectionEndReason::InputClosed)
         && let Ok(exit) = timeout(EXIT_CODE_TIMEOUT, process.wait_for_failure()).await
     {
         sentence = exit;

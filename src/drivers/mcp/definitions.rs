@@ -22,15 +22,18 @@ const MAX_NAME_BYTES: usize = 64;
 const MAX_LISTED_NAMES: usize = 20;
 
 /// Returns the definition of a tool.
-pub(super) fn definition(tool: ListedTool) -> ToolDefinition {
+pub(super) fn tool_definition(tool: ListedTool) -> ToolDefinition {
     let mut description = visible_text(&tool.description);
     description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
-    let parameters = parameters(tool.input_schema).unwrap_or_else(any_object);
+    let parameters = usable_schema(tool.input_schema).unwrap_or_else(any_object);
     ToolDefinition { description, parameters }
 }
 
 /// Returns a definition without secrets.
-pub(super) fn redacted(definition: &ToolDefinition, redactor: &TextRedactor) -> ToolDefinition {
+pub(super) fn redacted_definition(
+    definition: &ToolDefinition,
+    redactor: &TextRedactor,
+) -> ToolDefinition {
     let description = redactor.redact(&definition.description);
     let mut parameters = definition.parameters.clone();
     redact_texts(&mut parameters, redactor);
@@ -53,7 +56,7 @@ fn redact_texts(value: &mut Value, redactor: &TextRedactor) {
 }
 
 /// Returns the names of tools as a text, as far as a model can call them.
-pub(super) fn names<'n>(names: impl Iterator<Item = &'n String>) -> String {
+pub(super) fn join_names<'n>(names: impl Iterator<Item = &'n String>) -> String {
     let is_usable = |name: &&String| {
         name.len() <= MAX_NAME_BYTES && name.chars().all(|it| it.is_ascii_graphic() && it != '`')
     };
@@ -81,9 +84,9 @@ pub(super) fn unavailable_definition(reason: &str) -> ToolDefinition {
 }
 
 /// Returns the schema of arguments; `None` if a model cannot use it.
-fn parameters(schema: Map<String, Value>) -> Option<Value> {
+fn usable_schema(schema: Map<String, Value>) -> Option<Value> {
     let mut schema = cleaned(Value::Object(schema))?;
-    schema_check::complete(&mut schema);
+    schema_check::add_missing_items(&mut schema);
     let is_usable = schema_check::is_usable(&schema);
     (is_usable && schema.to_string().len() <= MAX_SCHEMA_BYTES).then_some(schema)
 }
@@ -126,7 +129,7 @@ mod tests {
     fn define(description: &str, schema: Value) -> ToolDefinition {
         let Value::Object(input_schema) = schema else { panic!("{schema}") };
         let (name, description) = ("tool".to_owned(), description.to_owned());
-        definition(ListedTool { name, description, input_schema })
+        tool_definition(ListedTool { name, description, input_schema })
     }
 
     #[test]
@@ -147,7 +150,7 @@ mod tests {
     fn the_list_of_names_is_short_and_visible() {
         let list = |names: &[&str]| {
             let owned: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-            super::names(owned.iter())
+            super::join_names(owned.iter())
         };
         assert_eq!(list(&[]), "none");
         assert_eq!(list(&["a", "b.c", "d e", "f\u{e0041}", "`", &"x".repeat(65)]), "`a`, `b.c`");
@@ -164,7 +167,8 @@ mod tests {
         let parameters =
             json!({"type": "object", "properties": {secret: {}}, "required": [secret]});
         let definition = ToolDefinition { description: secret.to_owned(), parameters };
-        let ToolDefinition { description, parameters } = redacted(&definition, &redactor);
+        let ToolDefinition { description, parameters } =
+            redacted_definition(&definition, &redactor);
         assert_eq!((description.as_str(), parameters), ("***", any_object()));
     }
 

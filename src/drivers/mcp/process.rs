@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::program::Exit;
+use algonius_actors::model::program::ProcessExit;
 use algonius_actors::model::program::backend_program::BackendRole;
 use algonius_actors::model::program::mcp_server::McpServer;
-use algonius_warden::{OutputPipe, ProcessTree, ProgramExit, SpawnedProgram, Stdin, StdinPipe};
+use algonius_warden::{
+    OutputPipe, ProcessTree, ProgramExit, SpawnedProgram, StdinPipe, StdinSource,
+};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -18,7 +20,7 @@ use crate::drivers::program::backend_process::{
     BackendLauncher, BackendProcess, BackendStart, describe_end, describe_excess,
     sandbox_explanation,
 };
-use crate::drivers::program::limits::wait_until_exceeded;
+use crate::drivers::program::limit_monitor::wait_until_exceeded;
 
 /// Time in which a server has to exit after its input is closed, and again after SIGTERM.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -35,7 +37,7 @@ pub(super) struct ServerProcess {
     role: BackendRole,
     exit: ProgramExit,
     /// Exit, once it is known; an inner `None` if the process holder was lost. Its future must not be polled again.
-    known_exit: Option<Option<Exit>>,
+    known_exit: Option<Option<ProcessExit>>,
     tree: Box<dyn ProcessTree>,
     error_output: JoinHandle<ErrorTail>,
     folder: Option<ScratchDir>,
@@ -55,8 +57,13 @@ impl ServerProcess {
     ) -> Result<(Self, ServerPipes), ServerFailure> {
         let role = BackendRole::McpServer(server.name.clone());
         let (program, args) = (&server.program, server.args.clone());
-        let start =
-            BackendStart { program, role: &role, args, variables: Vec::new(), stdin: Stdin::Piped };
+        let start = BackendStart {
+            program,
+            role: &role,
+            args,
+            variables: Vec::new(),
+            stdin: StdinSource::Piped,
+        };
         let launched = launcher.launch(start, || false).await;
         let BackendProcess { spawned, folder } = launched.map_err(|failure| {
             ServerFailure::new(match failure.code {
@@ -110,7 +117,7 @@ impl ServerProcess {
             return ServerFailure::new(sentence);
         };
         let (is_cut, report) = (tail.is_cut(), tail.into_text());
-        let exit = self.known_exit.flatten().unwrap_or(Exit::Code(0));
+        let exit = self.known_exit.flatten().unwrap_or(ProcessExit::Code(0));
         let explanation =
             sandbox_explanation((&self.server.program, &self.role), exit, ("", &report));
         let sentence = match explanation {

@@ -43,11 +43,11 @@ const COUNT_KEYS: [&str; 6] =
     ["maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"];
 
 /// Completes lists without a schema of their items, which some providers refuse.
-pub(super) fn complete(schema: &mut Value) {
+pub(super) fn add_missing_items(schema: &mut Value) {
     match schema {
-        Value::Array(items) => items.iter_mut().for_each(complete),
+        Value::Array(items) => items.iter_mut().for_each(add_missing_items),
         Value::Object(members) => {
-            members.values_mut().for_each(complete);
+            members.values_mut().for_each(add_missing_items);
             let is_list = match members.get("type") {
                 Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
                 name => name.is_some_and(|name| name == "array"),
@@ -166,7 +166,7 @@ mod tests {
     fn a_list_without_a_schema_of_its_items_gets_one() {
         let mut schema = json!({"properties": {"a": {"type": "array"}, "b": {"type": ["array", "null"]},
             "c": {"type": "array", "items": {"type": "string"}}}});
-        complete(&mut schema);
+        add_missing_items(&mut schema);
         let properties = &schema["properties"];
         assert_eq!(
             (&properties["a"]["items"], &properties["b"]["items"]),

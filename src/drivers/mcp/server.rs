@@ -6,28 +6,28 @@ use std::time::Duration;
 use algonius_actors::model::completion::ToolDefinition;
 use algonius_actors::model::program::mcp_server::McpServer;
 use algonius_actors::ports::tools::TextRedactor;
-use algonius_mcp::ToolAnswer;
+use algonius_mcp::ToolCallResult;
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::{Instant, timeout};
 
-use super::connection::{ConnectionUse, ServerConnection};
-use super::definitions::{redacted, unavailable_definition};
+use super::connection::{ConnectionGuard, ServerConnection};
+use super::definitions::{redacted_definition, unavailable_definition};
 use super::server_context::ServerContext;
 use super::server_failure::ServerFailure;
 use crate::drivers::program::backend_process::BackendLauncher;
 
 /// Greatest pause after a start that failed.
-const MAX_PAUSE: Duration = Duration::from_secs(60);
+const MAX_RESTART_PAUSE: Duration = Duration::from_secs(60);
 
 /// Time in which all servers end at a stop of the service. The process holder kills the servers that remain.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// MCP servers that agents use. Cheap to clone.
 #[derive(Clone)]
-pub struct McpServers(Arc<Registry>);
+pub struct McpServers(Arc<ServerRegistry>);
 
-struct Registry {
+struct ServerRegistry {
     context: ServerContext,
     /// Servers that agents use. The agents own them: the last one ends the server.
     #[expect(clippy::disallowed_types, reason = "held for a look-up, and never awaited in")]
@@ -39,14 +39,14 @@ impl McpServers {
     #[must_use]
     pub fn new(launcher: BackendLauncher) -> Self {
         let context = ServerContext::new(launcher);
-        Self(Arc::new(Registry { context, servers: Default::default() }))
+        Self(Arc::new(ServerRegistry { context, servers: Default::default() }))
     }
 
     /// Returns the server with this configuration. If the configuration of a server changes, runs that use the earlier
     /// one keep it.
     #[must_use]
-    pub fn handle(&self, server: &Arc<McpServer>) -> Arc<ServerHandle> {
-        let Registry { context, servers } = &*self.0;
+    pub fn find_or_create(&self, server: &Arc<McpServer>) -> Arc<ServerHandle> {
+        let ServerRegistry { context, servers } = &*self.0;
         let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
         servers.retain(|handle| handle.strong_count() > 0);
         let mut present = servers.iter().filter_map(Weak::upgrade);
@@ -109,14 +109,14 @@ impl ServerHandle {
             if self.state.try_lock().is_ok() {
                 let server = Arc::clone(self);
                 // The work ends with the start, or immediately during the pause.
-                self.context.spawn(async move { server.connection().await.map(drop) });
+                self.context.spawn(async move { server.acquire_connection().await.map(drop) });
             }
             return unavailable_definition(&failure.sentence);
         }
-        match self.connection().await {
+        match self.acquire_connection().await {
             Ok(connection) => match connection.definition(tool) {
-                Some(definition) => redacted(&definition, redactor),
-                None => unavailable_definition(&missing_tool(&self.server.name, tool)),
+                Some(definition) => redacted_definition(&definition, redactor),
+                None => unavailable_definition(&missing_tool_sentence(&self.server.name, tool)),
             },
             Err(failure) => unavailable_definition(&failure.sentence),
         }
@@ -132,11 +132,11 @@ impl ServerHandle {
         tool: &str,
         arguments: Map<String, Value>,
         redactor: &TextRedactor,
-    ) -> Result<ToolAnswer, String> {
-        let connection = self.connection().await;
-        let connection = connection.map_err(|failure| failure.redacted(redactor))?;
+    ) -> Result<ToolCallResult, String> {
+        let connection = self.acquire_connection().await;
+        let connection = connection.map_err(|failure| failure.redacted_sentence(redactor))?;
         if connection.definition(tool).is_none() {
-            let sentence = missing_tool(&self.server.name, tool);
+            let sentence = missing_tool_sentence(&self.server.name, tool);
             let names = redactor.redact(&connection.tool_names());
             return Err(format!("{sentence}; it has {names}"));
         }
@@ -144,7 +144,7 @@ impl ServerHandle {
     }
 
     /// Returns the right to use an open connection.
-    async fn connection(&self) -> Result<ConnectionUse, Arc<ServerFailure>> {
+    async fn acquire_connection(&self) -> Result<ConnectionGuard, Arc<ServerFailure>> {
         let state = Arc::clone(&self.state).lock_owned().await;
         match &*state {
             ServerState::Open(connection) => {
@@ -159,7 +159,8 @@ impl ServerHandle {
         }
         // A task of its own, which completes the start, or removes it, if this future is dropped.
         let last_failure = Arc::clone(&self.last_failure);
-        let start = start(Arc::clone(&self.server), self.context.clone(), (state, last_failure));
+        let start =
+            start_server(Arc::clone(&self.server), self.context.clone(), (state, last_failure));
         // Without the span of this run: the library would keep it for the life of the connection.
         let start = self.context.spawn(start).await;
         start.unwrap_or_else(|error| {
@@ -170,11 +171,11 @@ impl ServerHandle {
 }
 
 /// Starts a server, and writes the result into its state.
-async fn start(
+async fn start_server(
     server: Arc<McpServer>,
     context: ServerContext,
     (mut state, last_failure): (OwnedMutexGuard<ServerState>, Arc<LastFailure>),
-) -> Result<ConnectionUse, Arc<ServerFailure>> {
+) -> Result<ConnectionGuard, Arc<ServerFailure>> {
     let failures = match std::mem::take(&mut *state) {
         ServerState::Open(connection) => {
             // Both processes could use the same files.
@@ -204,19 +205,19 @@ async fn start(
     tracing::warn!(server = server.name, reason = failure.sentence, "MCP server did not start");
     let failures = failures.saturating_add(1);
     // Runs spend at most half of their time on waits for a server that does not answer.
-    let next_start = Instant::now() + pause(failures).max(started_at.elapsed());
+    let next_start = Instant::now() + restart_pause(failures).max(started_at.elapsed());
     *state = ServerState::Failed { failure: Arc::clone(&failure), failures, next_start };
     last_failure.send_replace(Some(Arc::clone(&failure)));
     Err(failure)
 }
 
 /// Returns the pause after this number of failed starts in a row: 1 s, 2 s, 4 s, and so on.
-fn pause(failures: u32) -> Duration {
+fn restart_pause(failures: u32) -> Duration {
     let seconds = 1_u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
-    Duration::from_secs(seconds).min(MAX_PAUSE)
+    Duration::from_secs(seconds).min(MAX_RESTART_PAUSE)
 }
 
-fn missing_tool(server: &str, tool: &str) -> String {
+fn missing_tool_sentence(server: &str, tool: &str) -> String {
     format!("the MCP server `{server}` has no tool `{tool}`")
 }
 
@@ -226,7 +227,8 @@ mod tests {
 
     #[test]
     fn the_pause_doubles_up_to_a_minute() {
-        let seconds = [1, 2, 3, 6, 7, 64, 65, u32::MAX].map(|failures| pause(failures).as_secs());
+        let seconds =
+            [1, 2, 3, 6, 7, 64, 65, u32::MAX].map(|failures| restart_pause(failures).as_secs());
         assert_eq!(seconds, [1, 2, 4, 32, 60, 60, 60, 60]);
     }
 }

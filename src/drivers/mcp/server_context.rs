@@ -10,14 +10,14 @@ use crate::drivers::program::backend_process::BackendLauncher;
 pub(super) struct ServerContext {
     pub(super) launcher: BackendLauncher,
     /// Each background work holds a receiver.
-    works: watch::Sender<()>,
+    background_work: watch::Sender<()>,
     /// True once the service stops.
     stop: watch::Sender<bool>,
 }
 
 impl ServerContext {
     pub(super) fn new(launcher: BackendLauncher) -> Self {
-        Self { launcher, works: watch::Sender::default(), stop: watch::Sender::default() }
+        Self { launcher, background_work: watch::Sender::default(), stop: watch::Sender::default() }
     }
 
     /// Starts a background work that the stop of the service waits for: the start or the supervision of a process.
@@ -25,7 +25,7 @@ impl ServerContext {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
-        let receiver = self.works.subscribe();
+        let receiver = self.background_work.subscribe();
         tokio::spawn(async move {
             let result = work.await;
             drop(receiver);
@@ -34,13 +34,13 @@ impl ServerContext {
     }
 
     /// Returns a receiver of true once the service stops.
-    pub(super) fn stop_order(&self) -> watch::Receiver<bool> {
+    pub(super) fn stop_receiver(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()
     }
 
     /// Orders all works to stop, and returns when none is left.
     pub(super) async fn stop(&self) {
         self.stop.send_replace(true);
-        self.works.closed().await;
+        self.background_work.closed().await;
     }
 }

@@ -3,7 +3,7 @@
 //! The members are read one by one, and never as a tree of values: such a tree of a hostile reply needs about a hundred
 //! times the memory of its text.
 
-use algonius_actors::model::completion::{ModelReply, ReplyCall};
+use algonius_actors::model::completion::{ModelReply, RequestedToolCall};
 use algonius_actors::model::observation::telemetry_events::TokenCounts;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -64,10 +64,11 @@ impl ChatCompletion {
     /// Returns the first choice as a reply; `None` if there is no choice.
     pub(super) fn into_reply(self) -> Option<ModelReply> {
         let ChatChoice { message, finish_reason } = self.choices.into_iter().next()?;
-        let calls = message.tool_calls.unwrap_or_default().into_iter().map(|call| ReplyCall {
-            tool: call.function.name,
-            arguments: arguments_text(call.function.arguments),
-        });
+        let calls =
+            message.tool_calls.unwrap_or_default().into_iter().map(|call| RequestedToolCall {
+                tool: call.function.name,
+                arguments: arguments_text(call.function.arguments),
+            });
         Some(ModelReply {
             calls: calls.collect(),
             text: content_text(message.content),

@@ -1,11 +1,13 @@
 //! Request of a chat completion as JSON.
 
-use algonius_actors::model::completion::{CompletionRequest, ModelCall, ModelMessage, OfferedTool};
+use algonius_actors::model::completion::{
+    CompletionRequest, ModelMessage, ModelToolCall, OfferedTool,
+};
 use serde_json::{Map, Value, json};
 
 /// Returns the body of a request.
-pub(super) fn document(request: &CompletionRequest) -> Value {
-    let messages: Vec<_> = request.messages.iter().map(message).collect();
+pub(super) fn request_body(request: &CompletionRequest) -> Value {
+    let messages: Vec<_> = request.messages.iter().map(message_json).collect();
     let mut document = json!({
         "model": request.model.name,
         "messages": messages,
@@ -13,14 +15,14 @@ pub(super) fn document(request: &CompletionRequest) -> Value {
         "stream": false,
     });
     if let Some(document) = document.as_object_mut().filter(|_| !request.tools.is_empty()) {
-        let tools = request.tools.iter().map(tool).collect();
+        let tools = request.tools.iter().map(tool_json).collect();
         document.insert("tools".to_owned(), Value::Array(tools));
         document.insert("tool_choice".to_owned(), json!("auto"));
     }
     document
 }
 
-fn message(message: &ModelMessage) -> Value {
+fn message_json(message: &ModelMessage) -> Value {
     match message {
         ModelMessage::System(text) => json!({"role": "system", "content": text}),
         ModelMessage::User(text) => json!({"role": "user", "content": text}),
@@ -29,7 +31,7 @@ fn message(message: &ModelMessage) -> Value {
         }
         ModelMessage::Assistant { text, calls } => {
             let content = Some(text).filter(|text| !text.is_empty());
-            let calls: Vec<_> = calls.iter().map(tool_call).collect();
+            let calls: Vec<_> = calls.iter().map(tool_call_json).collect();
             json!({"role": "assistant", "content": content, "tool_calls": calls})
         }
         ModelMessage::ToolResult { call, text } => {
@@ -38,7 +40,7 @@ fn message(message: &ModelMessage) -> Value {
     }
 }
 
-fn tool_call(call: &ModelCall) -> Value {
+fn tool_call_json(call: &ModelToolCall) -> Value {
     let is_object = serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
     // Some providers refuse a conversation in which a call has no JSON object as its arguments.
     let arguments = if is_object { &call.arguments } else { "{}" };
@@ -49,7 +51,7 @@ fn tool_call(call: &ModelCall) -> Value {
     })
 }
 
-fn tool(tool: &OfferedTool) -> Value {
+fn tool_json(tool: &OfferedTool) -> Value {
     json!({
         "type": "function",
         "function": {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::cognitive::ModelReference;
 use algonius_actors::model::agent::model_provider::ModelProvider;
-use algonius_actors::model::completion::{ModelCall, ModelMessage, OfferedTool, ReplyCall};
+use algonius_actors::model::completion::{
+    ModelMessage, ModelToolCall, OfferedTool, RequestedToolCall,
+};
 use algonius_actors::model::push::Secret;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -19,8 +21,8 @@ mod limits;
 mod provider;
 
 /// Short pauses, because real sockets need real time.
-const TEST_PAUSE: RepetitionPause =
-    RepetitionPause { fault: Duration::from_millis(1), rate_limit: Duration::from_millis(2) };
+const TEST_PAUSE: RetryBackoff =
+    RetryBackoff { fault: Duration::from_millis(1), rate_limit: Duration::from_millis(2) };
 
 fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
@@ -37,7 +39,7 @@ impl Clock for StoppedClock {
 
 fn connections() -> ModelConnections {
     let connections = ModelConnections::new(Arc::new(StoppedClock)).unwrap();
-    ModelConnections { pauses: [TEST_PAUSE; REPETITION_PAUSES.len()], ..connections }
+    ModelConnections { pauses: [TEST_PAUSE; RETRY_BACKOFFS.len()], ..connections }
 }
 
 fn model_provider(base_url: &str) -> ModelProvider {
@@ -51,8 +53,8 @@ fn model_provider(base_url: &str) -> ModelProvider {
     }
 }
 
-fn requested(tool: &str, arguments: &str) -> ReplyCall {
-    ReplyCall { tool: tool.to_owned(), arguments: arguments.to_owned() }
+fn reply_call(tool: &str, arguments: &str) -> RequestedToolCall {
+    RequestedToolCall { tool: tool.to_owned(), arguments: arguments.to_owned() }
 }
 
 fn request(messages: Vec<ModelMessage>, tools: Vec<OfferedTool>) -> CompletionRequest {
@@ -82,8 +84,8 @@ async fn reply_of(message: Value, finish_reason: &str, usage: Value) -> ModelRep
     complete(&provider).await.unwrap()
 }
 
-fn call(id: &str, tool: &str, arguments: &str) -> ModelCall {
-    ModelCall { id: id.to_owned(), tool: tool.to_owned(), arguments: arguments.to_owned() }
+fn call(id: &str, tool: &str, arguments: &str) -> ModelToolCall {
+    ModelToolCall { id: id.to_owned(), tool: tool.to_owned(), arguments: arguments.to_owned() }
 }
 
 #[tokio::test]
@@ -194,10 +196,10 @@ async fn a_reply_with_calls_retains_their_order_and_arguments() {
     let reply = reply_of(message, "tool_calls", json!(null)).await;
     assert_eq!(reply.text, "");
     let expected = vec![
-        requested("now", "{\"n\": 1}"),
-        requested("find", "{\"n\":2}"),
-        requested("list", "{}"),
-        requested("note", "no JSON"),
+        reply_call("now", "{\"n\": 1}"),
+        reply_call("find", "{\"n\":2}"),
+        reply_call("list", "{}"),
+        reply_call("note", "no JSON"),
     ];
     assert!(reply.calls == expected, "{:?}", reply.calls);
 }

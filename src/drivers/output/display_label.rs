@@ -6,9 +6,9 @@ use algonius_actors::driver::report::Reporter;
 const MAX_LABEL_CHARS: usize = 300;
 
 /// Returns a short redacted text for display, in one line.
-pub(in crate::drivers) fn label(report: &Reporter, text: &str) -> String {
+pub(in crate::drivers) fn redacted_label(reporter: &Reporter, text: &str) -> String {
     // Redacted before the cut: a secret that is cut would not be recognised.
-    let redacted = report.redact(text);
+    let redacted = reporter.redact(text);
     let single_line: String =
         redacted.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut shortened: String = single_line.trim().chars().take(MAX_LABEL_CHARS).collect();

@@ -27,7 +27,7 @@ impl ErrorTail {
         while let Ok(read @ 1..) = pipe.read(&mut piece).await {
             tail.push(piece.get(..read).unwrap_or_default());
         }
-        let (lost_bytes, bytes) = tail.end();
+        let (lost_bytes, bytes) = tail.into_parts();
         Self { lost_bytes, bytes }
     }
 

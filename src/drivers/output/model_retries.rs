@@ -21,11 +21,11 @@ pub(in crate::drivers) struct RetryCounter {
 
 impl RetryCounter {
     /// Returns a counter, or `None` if the contract has no pattern.
-    pub(in crate::drivers) fn of(
-        contract: &OwnRetryRules,
+    pub(in crate::drivers) fn new(
+        rules: &OwnRetryRules,
         failed_requests: &watch::Sender<u32>,
     ) -> Option<Self> {
-        let regex = contract.regex.clone()?;
+        let regex = rules.regex.clone()?;
         Some(Self { regex, line: Vec::new(), failed_requests: failed_requests.clone() })
     }
 
@@ -50,10 +50,10 @@ impl RetryCounter {
 
 /// Returns once the program has reported as many failed requests as the contract allows.
 pub(in crate::drivers) async fn wait_until_exhausted(
-    contract: &OwnRetryRules,
+    rules: &OwnRetryRules,
     mut failed_requests: watch::Receiver<u32>,
 ) {
-    if let Some(max) = contract.max
+    if let Some(max) = rules.max
         && failed_requests.wait_for(|failed_requests| *failed_requests >= max).await.is_ok()
     {
         return;
@@ -75,12 +75,12 @@ mod tests {
 
     #[test]
     fn retries_are_counted_for_any_chunks() {
-        let contract =
+        let rules =
             OwnRetryRules { regex: Some(Regex::new(r"Retrying in \d").unwrap()), max: Some(3) };
         let text = "one\nRetrying in 2 s\nmore: Retrying in 4 s\n\nRetrying in";
         for size in [1, 3, 7, 100] {
             let failed = watch::Sender::new(0);
-            let mut counter = RetryCounter::of(&contract, &failed).unwrap();
+            let mut counter = RetryCounter::new(&rules, &failed).unwrap();
             text.as_bytes().chunks(size).for_each(|bytes| counter.read(bytes));
             assert_eq!(*failed.borrow(), 2, "pieces of {size}");
             counter.read(b" 8 s\n");
@@ -90,9 +90,9 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_uses_bounded_memory() {
-        let contract = OwnRetryRules { regex: Some(Regex::new("x$").unwrap()), max: None };
+        let rules = OwnRetryRules { regex: Some(Regex::new("x$").unwrap()), max: None };
         let failed = watch::Sender::new(0);
-        let mut counter = RetryCounter::of(&contract, &failed).unwrap();
+        let mut counter = RetryCounter::new(&rules, &failed).unwrap();
         (0..100).for_each(|_| counter.read(&[b'x'; 1000]));
         assert_eq!(counter.line.len(), MAX_MATCHED_BYTES);
     }

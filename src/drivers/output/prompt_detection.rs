@@ -13,7 +13,7 @@ use super::model_retries::RetryCounter;
 
 /// State of a program's outputs.
 #[derive(Default)]
-struct OutputWatch {
+struct OutputState {
     /// End of the line that one of the outputs has started last.
     last_line: Vec<u8>,
     /// Number of outputs with bytes that are not recorded yet: they are not silent.
@@ -23,7 +23,7 @@ struct OutputWatch {
 /// Detector of prompts.
 pub(in crate::drivers) struct PromptDetector {
     program: Arc<ProgramSpec>,
-    watch_state: watch::Sender<OutputWatch>,
+    watch_state: watch::Sender<OutputState>,
 }
 
 /// Observer of one output.
@@ -31,14 +31,14 @@ pub(in crate::drivers) struct PromptDetector {
 pub(in crate::drivers) struct PromptWatcher {
     last_line: Vec<u8>,
     is_busy: bool,
-    watch_state: watch::Sender<OutputWatch>,
+    watch_state: watch::Sender<OutputState>,
     retries: Option<RetryCounter>,
 }
 
 impl PromptDetector {
     /// Returns a detector without any output so far.
     pub(in crate::drivers) fn new(program: Arc<ProgramSpec>) -> Self {
-        Self { program, watch_state: watch::Sender::new(OutputWatch::default()) }
+        Self { program, watch_state: watch::Sender::new(OutputState::default()) }
     }
 
     /// Returns an observer of an output, which also counts the reported failed requests.
@@ -46,7 +46,7 @@ impl PromptDetector {
         &self,
         failed_requests: &watch::Sender<u32>,
     ) -> PromptWatcher {
-        let retries = RetryCounter::of(&self.program.failures.own_retries, failed_requests);
+        let retries = RetryCounter::new(&self.program.failures.own_retries, failed_requests);
         PromptWatcher {
             last_line: Vec::new(),
             is_busy: false,
@@ -57,19 +57,19 @@ impl PromptDetector {
 
     /// Returns when silence has followed a prompt. The program's input has ended before, so no answer will ever come.
     pub(in crate::drivers) async fn wait_for_prompt(&self) {
-        let contract = &self.program.prompts;
+        let patterns = &self.program.prompts;
         let mut changes = self.watch_state.subscribe();
         loop {
             // While bytes wait for the ledger, the program is not silent, however long the ledger takes.
             let is_prompting = {
                 let state = changes.borrow_and_update();
                 state.busy_outputs == 0
-                    && is_prompt(contract, &String::from_utf8_lossy(&state.last_line))
+                    && is_prompt(patterns, &String::from_utf8_lossy(&state.last_line))
             };
             let changed = changes.changed();
             if !is_prompting {
                 _ = changed.await; // The sender lives as long as this detector.
-            } else if timeout(contract.silence, changed).await.is_err() {
+            } else if timeout(patterns.silence, changed).await.is_err() {
                 return;
             }
         }

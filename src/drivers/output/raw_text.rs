@@ -45,7 +45,7 @@ impl RawTextWriter {
         match &mut self.state {
             TextState::Short(buffer) => {
                 buffer.push(bytes);
-                if buffer.length() > MAX_HEAP_TEXT_BYTES {
+                if buffer.stored_bytes() > MAX_HEAP_TEXT_BYTES {
                     self.move_to_file();
                 }
             }
@@ -69,7 +69,7 @@ impl RawTextWriter {
     /// Finishes the text.
     pub(in crate::drivers) fn close(self) -> RawText {
         match self.state {
-            TextState::Short(buffer) => RawText { text: buffer.text().into(), long: None },
+            TextState::Short(buffer) => RawText { text: buffer.into_text().into(), long: None },
             // Read back only when the attempt is judged, while it has the permit for a long text in the heap.
             TextState::Long(long) => RawText { text: OnceLock::new(), long: Some(long) },
         }
@@ -77,18 +77,18 @@ impl RawTextWriter {
 
     /// Moves the text into a memory file. If none can be created, the text stays in the heap.
     fn move_to_file(&mut self) {
-        let limits = HeadAndTailLimits::of(self.limit);
+        let limits = HeadAndTailLimits::from_total(self.limit);
         let file = OutputRecording::new(&self.storage.account);
         let (TextState::Short(buffer), Ok(own_file)) = (&mut self.state, file) else { return };
         let buffer = mem::replace(buffer, HeadAndTailBuffer::new(self.limit));
-        let (head, lost_bytes, tail) = buffer.parts();
+        let (head, lost_bytes, tail) = buffer.into_parts();
         // The recording of the pipe has the same bytes, so a second copy would double the memory for output.
         let head_file = self.storage.recording.clone();
         let mut long = LongText {
             limits,
             head_file,
             own_file,
-            head: 0,
+            head_bytes: 0,
             missing_bytes: 0,
             ring_bytes: 0,
             is_error_logged: false,
@@ -110,7 +110,7 @@ struct LongText {
     head_file: Option<OutputRecording>,
     own_file: OutputRecording,
     /// Bytes of the head.
-    head: u64,
+    head_bytes: u64,
     /// Bytes before those of the ring that are lost.
     missing_bytes: u64,
     /// Bytes that went through the ring.
@@ -130,13 +130,13 @@ impl LongText {
     }
 
     fn store(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let head_length = (self.limits.head as u64).saturating_sub(self.head);
+        let head_length = (self.limits.head as u64).saturating_sub(self.head_bytes);
         let head_length = usize::try_from(head_length).unwrap_or(usize::MAX).min(bytes.len());
         let (head, rest) = bytes.split_at(head_length);
         if self.head_file.is_none() && !head.is_empty() {
-            self.own_file.write_at(head, self.head)?;
+            self.own_file.write_at(head, self.head_bytes)?;
         }
-        self.head += head.len() as u64;
+        self.head_bytes += head.len() as u64;
         let size = self.limits.tail as u64;
         // Bytes that the next ones would overwrite in the ring are only counted.
         let (passed, mut rest) = rest.split_at(rest.len().saturating_sub(self.limits.tail));
@@ -161,7 +161,7 @@ impl LongText {
     }
 
     fn read(&self) -> io::Result<String> {
-        let length = usize::try_from(self.head).map_err(io::Error::other)?;
+        let length = usize::try_from(self.head_bytes).map_err(io::Error::other)?;
         let head = self.head_file.as_ref().unwrap_or(&self.own_file).read_at(0, length)?;
         let (base, size) = (self.limits.head as u64, self.limits.tail as u64);
         let stored_length = self.ring_bytes.min(size);
@@ -208,7 +208,7 @@ mod tests {
     use super::{MAX_HEAP_TEXT_BYTES, RawTextWriter, TextStorage};
 
     fn storage(memory: &OutputMemory) -> TextStorage {
-        TextStorage { account: memory.account(), recording: None }
+        TextStorage { account: memory.new_account(), recording: None }
     }
 
     proptest! {
@@ -239,7 +239,7 @@ mod tests {
                 }
             }
             let text = writer.close();
-            prop_assert!(text.as_str() == heap.text());
+            prop_assert!(text.as_str() == heap.into_text());
         }
     }
 

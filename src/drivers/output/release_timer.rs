@@ -33,7 +33,7 @@ pub(in crate::drivers) struct ReleaseTimer {
 
 impl ReleaseTimer {
     /// Creates the timer of a reader that has read nothing so far.
-    pub(in crate::drivers) const fn of(followers: Followers) -> Self {
+    pub(in crate::drivers) const fn new(followers: Followers) -> Self {
         let (has_unreleased, has_urgent) = (false, false);
         Self { followers, has_unreleased, has_urgent, urgent_released_at: None, due_at: None }
     }
@@ -98,7 +98,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_followers_no_release_is_due() {
-        let mut release_timer = ReleaseTimer::of(Followers::default());
+        let mut release_timer = ReleaseTimer::new(Followers::default());
         assert!(timeout(WAIT_TIMEOUT, release_timer.wait_until_due()).await.is_err());
         release_timer.mark_read();
         assert!(timeout(WAIT_TIMEOUT, release_timer.wait_until_due()).await.is_err());
@@ -108,7 +108,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn output_for_a_follower_is_released_after_a_delay() {
         let followers = Followers::default();
-        let mut release_timer = ReleaseTimer::of(followers.clone());
+        let mut release_timer = ReleaseTimer::new(followers.clone());
         let one = followers.join();
         assert!(
             timeout(WAIT_TIMEOUT, release_timer.wait_until_due()).await.is_err(),
@@ -136,7 +136,7 @@ mod tests {
     async fn urgent_output_is_released_at_once_or_after_an_interval() {
         let followers = Followers::default();
         let _one = followers.join();
-        let mut release_timer = ReleaseTimer::of(followers);
+        let mut release_timer = ReleaseTimer::new(followers);
         release_timer.mark_read();
         release_timer.mark_released();
         release_timer.mark_read();
@@ -159,7 +159,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pending_output_is_released_to_the_first_follower() {
         let followers = Followers::default();
-        let mut release_timer = ReleaseTimer::of(followers.clone());
+        let mut release_timer = ReleaseTimer::new(followers.clone());
         release_timer.mark_read();
         let comes = async {
             tokio::time::sleep(WAIT_TIMEOUT).await; // Passes at once: the clock is paused.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use algonius_actors::decide::classify::success_evaluation::spawn_failure;
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::agent::program_missing_failure;
 use algonius_actors::model::code::Code;
@@ -24,12 +24,12 @@ use self::prepared_attempt::PreparedAttempt;
 use super::context::{self, SharedDriverContext};
 use super::running_process::{AnswerLocation, DialoguePlan, ProcessIo, RunningProcess};
 use super::sandbox::{self, SandboxSubject};
-use super::session_resume::{SessionResume, fresh_id};
+use super::session_resume::{AttemptSession, fresh_id};
 use super::success_checks::SuccessChecks;
 use super::workspace::resolve_working_dir;
 use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::files::scratch_slots::{self, ScratchSlot};
-use crate::drivers::lease_orders::LeaseOrderReceiver;
+use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::stdio::protocol::StdioTurn;
 use crate::platform::template::{ExecutionValues, RequestIds};
 
@@ -43,9 +43,9 @@ pub(super) struct AttemptStart {
     /// Warden that starts the program.
     pub(super) warden: Arc<dyn Warden>,
     /// Request and execution of the attempt.
-    pub(super) work: Work,
+    pub(super) work: AttemptWork,
     /// Session that the attempt starts or resumes.
-    pub(super) session: SessionResume,
+    pub(super) session: AttemptSession,
 }
 
 /// Program that was started.
@@ -61,42 +61,45 @@ impl AttemptStart {
     /// Starts the program. An attempt that cannot work is refused before any resource exists.
     pub(super) async fn start(
         self,
-        orders: &LeaseOrderReceiver,
+        commands: &LeaseCommandReceiver,
     ) -> Result<(RunningProcess, ProcessIo), Failure> {
-        let dialogue = self.dialogue(orders).await?;
+        let dialogue = self.plan_dialogue(commands).await?;
         let StartedProgram { spawned, folder, answer_location, checks } =
-            self.launch_for(orders).await?;
+            self.launch(commands).await?;
         let plans = (answer_location, dialogue, checks);
         Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, plans))
     }
 
     /// Returns the dialogue with the program over its standard input, if there is one.
-    async fn dialogue(&self, orders: &LeaseOrderReceiver) -> Result<Option<DialoguePlan>, Failure> {
+    async fn plan_dialogue(
+        &self,
+        commands: &LeaseCommandReceiver,
+    ) -> Result<Option<DialoguePlan>, Failure> {
         let Some(spec) = &self.program.stdio_protocol else { return Ok(None) };
         let Some(control) = self.program.control() else {
-            return StdioTurn::of(spec, &self.template_values(), 0)
+            return StdioTurn::new(spec, &self.template_values(), 0)
                 .map(|turn| Some(DialoguePlan::Stdio(Box::new(turn))));
         };
         let cwd = resolve_working_dir(&self.program, &self.work).await?;
-        let plan = turn_plan::plan(control, self, &cwd);
-        Ok(Some(DialoguePlan::Agent(Box::new(plan), orders.clone())))
+        let plan = turn_plan::plan_turn(control, self, &cwd);
+        Ok(Some(DialoguePlan::Agent(Box::new(plan), commands.clone())))
     }
 
     /// Starts the program; the caller drives it.
-    pub(super) async fn launch_for(
+    pub(super) async fn launch(
         &self,
-        orders: &LeaseOrderReceiver,
+        commands: &LeaseCommandReceiver,
     ) -> Result<StartedProgram, Failure> {
         let working_dir = resolve_working_dir(&self.program, &self.work).await?;
         self.refuse_service_folder(&working_dir)?;
-        let subject = SandboxSubject::of_attempt(&self.program, &self.work);
+        let subject = SandboxSubject::for_attempt(&self.program, &self.work);
         let plan = sandbox::plan(&subject, &self.context, &working_dir).await?;
         let (mut sandbox, slot) = sandbox::prepare(plan, &self.context, &subject).await?;
         let folder = slot.as_ref().map(|slot| slot.execution_folder().to_owned());
         let folder = folder.unwrap_or_else(|| self.folder_outside_slots());
-        let prepared = PreparedAttempt::of(self, folder, working_dir)?;
-        sandbox.allow(prepared.folder());
-        let mut launch = prepared.launch()?;
+        let prepared = PreparedAttempt::new(self, folder, working_dir)?;
+        sandbox.allow_writing(prepared.folder());
+        let mut launch = prepared.build_launch()?;
         launch.scratch_slot = slot.as_ref().map(ScratchSlot::number);
         let checks = prepared.success_checks(Some(&sandbox)).await?;
         let folder_spec = prepared.folder_spec();
@@ -105,7 +108,7 @@ impl AttemptStart {
         let (folder, launch) = created.map_err(|failure| self.explain_missing_program(failure))?;
         let answer_location = prepared.answer_location(folder.as_ref()).await;
         // The last moment for it: a start is not interrupted, so that no process appears after the clean-up.
-        if orders.is_stopped() {
+        if commands.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "cancelled before it was started"));
         }
         let spawned = self.warden.launch(launch).await;
@@ -138,7 +141,9 @@ impl AttemptStart {
             is_resolved && !roots.working_dirs.iter().any(|root| folder.starts_with(root))
         });
         let service = &self.context.service_paths;
-        if is_home || !(service.hides(folder) || is_redirected && service.is_exposed_by(folder)) {
+        if is_home
+            || !(service.is_unreadable(folder) || is_redirected && service.is_exposed_by(folder))
+        {
             return Ok(());
         }
         let is_chosen = self.work.request.overrides().working_dir.is_some();
@@ -154,41 +159,40 @@ impl AttemptStart {
     /// Takes over the program that an earlier process instance of the service started, with its folder.
     pub(super) async fn resume(
         self,
-        report: &Reporter,
-        orders: &LeaseOrderReceiver,
+        reporter: &Reporter,
+        commands: &LeaseCommandReceiver,
     ) -> Result<(RunningProcess, ProcessIo), Failure> {
-        let Work { execution, attempt_id, .. } = self.work;
+        let AttemptWork { execution, attempt_id, .. } = self.work;
         let Ok(spawned) = self.warden.adopt(execution, attempt_id).await else {
             // The previous holder is gone, and no other process holds the program.
             self.warden.kill_all_processes(execution, attempt_id).await;
             let message = "its process was lost with its process holder";
             return Err(Failure::new(Code::Interrupted, message));
         };
-        let runtime_dir = &self.context.driver_context.runtime_dir;
+        let runtime_dir = &self.context.settings.runtime_dir;
         let folder_paths =
-            scratch_slots::attempt_folder(runtime_dir, spawned.scratch, &self.folder_name());
+            scratch_slots::attempt_folder(runtime_dir, spawned.scratch_slot, &self.folder_name());
         let working_dir = resolve_working_dir(&self.program, &self.work).await;
         let working_dir = working_dir.unwrap_or_else(|_failure| self.program.working_dir.clone());
-        let prepared = PreparedAttempt::of(&self, folder_paths.0.clone(), working_dir)?;
+        let prepared = PreparedAttempt::new(&self, folder_paths.0.clone(), working_dir)?;
         let checks = prepared.success_checks(None).await?;
         let folder = ScratchDir::take_over(folder_paths);
-        let folder =
-            folder.map(|folder| folder.in_memory(self.context.driver_context.is_in_memory));
+        let folder = folder.map(|folder| folder.with_in_memory(self.context.settings.is_in_memory));
         let answer_location = prepared.answer_location(folder.as_ref()).await;
         // The program is read again from its first byte, and its output must not be recorded twice.
-        report.restart_output().await.map_err(|error| {
+        reporter.delete_output().await.map_err(|error| {
             tracing::error!(%execution, %error, "failed to discard the output of an earlier process instance");
             Failure::new(Code::LedgerUnavailable, "the output of the agent could not be recorded")
         })?;
         // Every other dialogue ended with the process instance that began it.
         let is_agent = self.program.control().is_some();
-        let dialogue = if is_agent { self.dialogue(orders).await? } else { None };
+        let dialogue = if is_agent { self.plan_dialogue(commands).await? } else { None };
         let plans = (answer_location, dialogue, checks);
         Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, plans))
     }
 
     pub(super) fn template_values(&self) -> ExecutionValues {
-        let Work { attempt_id, request, .. } = &self.work;
+        let AttemptWork { attempt_id, request, .. } = &self.work;
         let mut param = self.program.params.clone();
         param.extend(request.input.params.clone());
         ExecutionValues {
@@ -215,12 +219,12 @@ impl AttemptStart {
 
     /// Returns the name of the attempt's own folder.
     fn folder_name(&self) -> String {
-        context::folder_name((self.work.execution, self.work.attempt_id))
+        context::attempt_folder_name((self.work.execution, self.work.attempt_id))
     }
 
     /// Returns the path of the attempt's own folder if it has no slot.
     fn folder_outside_slots(&self) -> PathBuf {
-        self.context.driver_context.runtime_dir.join(self.folder_name())
+        self.context.settings.runtime_dir.join(self.folder_name())
     }
 }
 
@@ -236,7 +240,7 @@ pub(super) fn launch_failure(error: &io::Error) -> Failure {
 }
 
 /// Returns the ids of a request for templates.
-fn request_ids(work: &Work) -> RequestIds {
+fn request_ids(work: &AttemptWork) -> RequestIds {
     RequestIds {
         execution_id: work.execution.to_string(),
         agent_id: work.spec.id.to_string(),

@@ -12,14 +12,14 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::resources::{CgroupRefusals, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::program::Exit;
+use algonius_actors::model::program::ProcessExit;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
-use algonius_warden::{Launch, RootCapabilities, SpawnedProgram, Stdin, Warden};
+use algonius_warden::{LaunchRequest, RootCapabilities, SpawnedProgram, StdinSource, Warden};
 
 use super::attempt::arguments::check_command_line;
 use super::attempt::attempt_folder::{AttemptFolderSpec, create_folder_and_sandbox};
 use super::attempt::launch_failure;
-use super::context::{SharedDriverContext, folder_name};
+use super::context::{SharedDriverContext, attempt_folder_name};
 use super::sandbox::{self, SandboxSubject};
 use crate::drivers::files::scratch_dir::ScratchDir;
 
@@ -43,7 +43,7 @@ pub(in crate::drivers) struct BackendStart<'p> {
     /// Variables that replace those of the configuration.
     pub(in crate::drivers) variables: Vec<(&'static str, String)>,
     /// Standard input of the program.
-    pub(in crate::drivers) stdin: Stdin,
+    pub(in crate::drivers) stdin: StdinSource,
 }
 
 /// Running backend program, with the folder of the process.
@@ -68,21 +68,25 @@ impl BackendLauncher {
         if !program.command.is_absolute() {
             return Err(missing_failure(program, role));
         }
-        if program.working_dir.as_ref().is_some_and(|it| self.context.service_paths.hides(it)) {
+        if program
+            .working_dir
+            .as_ref()
+            .is_some_and(|it| self.context.service_paths.is_unreadable(it))
+        {
             let noun = role.noun();
             let message = format!("the working directory of the {noun} belongs to the service");
             return Err(Failure::new(Code::NotStarted, message));
         }
-        let mut launch = self.launch_order(start);
+        let mut launch = self.build_launch(start);
         check_command_line(&launch.args, &launch.env)?;
-        let subject = SandboxSubject::of_backend(program);
-        let folder_name = folder_name((launch.execution, launch.attempt_id));
-        let folder = self.context.driver_context.runtime_dir.join(folder_name);
+        let subject = SandboxSubject::for_backend(program);
+        let folder_name = attempt_folder_name((launch.execution, launch.attempt_id));
+        let folder = self.context.settings.runtime_dir.join(folder_name);
         let workspace = program.working_dir.as_ref().unwrap_or(&folder);
         let plan = sandbox::plan(&subject, &self.context, workspace).await?;
         let (mut sandbox, slot) = sandbox::prepare(plan, &self.context, &subject).await?;
         let folder = slot.as_ref().map_or(folder, |slot| slot.execution_folder().to_owned());
-        sandbox.allow(&folder);
+        sandbox.allow_writing(&folder);
         let inherited = &self.context.inherited;
         sandbox::set_temporary_folder(&mut launch.env, &program.env, inherited, &folder);
         launch.working_dir = program.working_dir.clone().unwrap_or_else(|| folder.clone());
@@ -109,14 +113,14 @@ impl BackendLauncher {
     }
 
     /// Returns the launch of the program, without its folder and its sandbox.
-    fn launch_order(&self, start: BackendStart<'_>) -> Launch {
+    fn build_launch(&self, start: BackendStart<'_>) -> LaunchRequest {
         let BackendStart { program, args, variables, stdin, .. } = start;
         let configured = program.env.iter().map(|(name, variable)| (name, variable.value.clone()));
         let mut env: BTreeMap<OsString, OsString> = self.context.inherited.clone();
         env.extend(configured.map(|(name, value)| (name.into(), value.into())));
         // These come last, so that no configured variable replaces them.
         env.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
-        Launch {
+        LaunchRequest {
             // The process holder finds processes by this id, and two processes must not be confused.
             execution: ExecutionId::fresh(),
             attempt_id: AttemptId::FIRST,
@@ -142,13 +146,13 @@ impl BackendLauncher {
 /// Returns the sentence about the end of a program. `subject` is its noun with an article.
 pub(in crate::drivers) fn describe_end(
     subject: &str,
-    exit: Exit,
+    exit: ProcessExit,
     (limits, refusals): (&ResourceLimits, CgroupRefusals),
 ) -> String {
     match (refusal_failure(limits, refusals), exit) {
         (Some(excess), _) => format!("{subject} {}", excess.message),
-        (None, Exit::Code(code)) => format!("{subject} ended with exit code {code}"),
-        (None, Exit::Signal(signal)) => format!("signal {signal} ended {subject}"),
+        (None, ProcessExit::Code(code)) => format!("{subject} ended with exit code {code}"),
+        (None, ProcessExit::Signal(signal)) => format!("signal {signal} ended {subject}"),
     }
 }
 
@@ -160,14 +164,14 @@ pub(in crate::drivers) fn describe_excess(subject: &str, excess: &Failure) -> St
 /// Returns the part of the sandbox in the failure of a program; `None` if nothing suggests that it has one.
 pub(in crate::drivers) fn sandbox_explanation(
     (program, role): (&BackendProgram, &BackendRole),
-    exit: Exit,
+    exit: ProcessExit,
     (stdout, stderr): (&str, &str),
 ) -> Option<String> {
     let noun = role.noun();
     if bwrap_failed(program.confinement.isolation, exit, stdout, stderr) {
         return Some(format!("the sandbox of the {noun} could not be created"));
     }
-    let is_confined = SandboxSubject::of_backend(program).is_confined();
+    let is_confined = SandboxSubject::for_backend(program).is_confined();
     (is_confined && reports_denied_access(stderr))
         .then(|| format!("the sandbox of the {noun} may have refused an access"))
 }

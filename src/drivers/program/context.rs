@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::ports::sessions::Sessions;
+use algonius_actors::ports::session_store::SessionStore;
 use tokio::time::Instant;
 
-use super::environment::{self, InheritedVariables};
+use super::program_environment::{self, InheritedVariables};
 use super::service_paths::ServicePaths;
 use crate::drivers::files::scratch_slots::ScratchSlots;
 
@@ -25,7 +25,7 @@ const SWEEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Paths and capabilities that all drivers of a service share.
 #[derive(Debug, Clone)]
-pub struct DriverContext {
+pub struct DriverSettings {
     /// Directory of the executions' own folders, for their input and output files.
     pub runtime_dir: PathBuf,
     /// Sockets of other programs through which a program could be started outside of a sandbox.
@@ -38,14 +38,14 @@ pub struct DriverContext {
 
 /// Returns the name of the folder of an attempt.
 #[must_use]
-pub fn folder_name((execution, attempt_id): (ExecutionId, AttemptId)) -> String {
+pub fn attempt_folder_name((execution, attempt_id): (ExecutionId, AttemptId)) -> String {
     format!("{execution}-{}-{}", attempt_id.turn, attempt_id.attempt)
 }
 
 /// Context that all attempts of a service share.
 pub struct SharedDriverContext {
     /// Paths and capabilities.
-    pub(super) driver_context: DriverContext,
+    pub(super) settings: DriverSettings,
     /// Files of the service, which no program may read or change.
     pub service_paths: Arc<ServicePaths>,
     /// Scratch folders of confined programs.
@@ -53,31 +53,31 @@ pub struct SharedDriverContext {
     /// Environment of the service as far as programs may see it.
     pub(super) inherited: InheritedVariables,
     /// Store of the sessions in which programs remember conversations.
-    pub(super) sessions: Arc<dyn Sessions>,
+    pub(super) sessions: Arc<dyn SessionStore>,
 }
 
 impl SharedDriverContext {
     /// Returns a context with the allowed part of this process's present environment.
     #[must_use]
     pub fn new(
-        driver_context: DriverContext,
+        settings: DriverSettings,
         service: Arc<ServicePaths>,
-        sessions: Arc<dyn Sessions>,
+        sessions: Arc<dyn SessionStore>,
     ) -> Self {
-        let slots = Arc::new(ScratchSlots::new(&driver_context.runtime_dir));
+        let slots = Arc::new(ScratchSlots::new(&settings.runtime_dir));
         // Shared by all agents: a copy for each would take about 1 KB.
         Self {
-            driver_context,
+            settings,
             service_paths: service,
             slots,
-            inherited: environment::inherited_variables(),
+            inherited: program_environment::inherited_variables(),
             sessions,
         }
     }
 
     /// Returns the empty file in the runtime folder, which replaces files that a program may not read.
     pub(super) fn empty_file(&self) -> PathBuf {
-        self.driver_context.runtime_dir.join(EMPTY_FILE)
+        self.settings.runtime_dir.join(EMPTY_FILE)
     }
 
     /// Creates the folders and files that sandboxes need.
@@ -99,12 +99,12 @@ impl SharedDriverContext {
     pub fn remove_stale_folders(
         &self,
         is_continued: &dyn Fn(&str) -> bool,
-        slots: &HashSet<u64>,
+        held_slots: &HashSet<u64>,
     ) -> usize {
         self.slots.sweep(
-            (&self.driver_context.runtime_dir, Instant::now() + SWEEP_TIMEOUT),
+            (&self.settings.runtime_dir, Instant::now() + SWEEP_TIMEOUT),
             is_continued,
-            slots,
+            held_slots,
         )
     }
 }

@@ -5,8 +5,8 @@ mod answer_location;
 mod dialogue;
 mod end_report;
 mod final_output;
-mod judge;
 mod network_check;
+mod outcome_evaluator;
 mod read_output;
 
 use std::convert::Infallible;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::decide::classify::tty_prompt_detection;
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::event::EventKind;
-use algonius_actors::model::program::{Exit, OutputMethod, ProgramSpec};
+use algonius_actors::model::program::{OutputMethod, ProcessExit, ProgramSpec};
 use algonius_warden::{
     MemoryAccount, OutputPipe, OutputRecording, ProcessTree, ProgramExit, SpawnedProgram,
     UsageGauge,
@@ -29,19 +29,19 @@ use tokio::time::{sleep, timeout};
 pub(super) use self::answer_location::AnswerLocation;
 pub(super) use self::dialogue::DialoguePlan;
 use self::dialogue::RunningDialogue;
-pub(super) use self::end_report::EndedRun;
-use self::end_report::RunEnd;
-use self::judge::RunJudge;
+pub(super) use self::end_report::AttemptEnd;
+use self::end_report::ExitReport;
 use self::network_check::note_missing_network;
+use self::outcome_evaluator::OutcomeEvaluator;
 use self::read_output::wait_until_answered;
-use super::limits;
-use super::session_resume::SessionResume;
+use super::limit_monitor;
+use super::session_resume::AttemptSession;
 use super::success_checks::SuccessChecks;
 use crate::drivers::files::scratch_dir::ScratchDir;
-use crate::drivers::lease_orders::LeaseOrderReceiver;
+use crate::drivers::lease_commands::LeaseCommandReceiver;
+use crate::drivers::output::channel_writer::OutputSource;
 use crate::drivers::output::model_retries::wait_until_exhausted;
 use crate::drivers::output::prompt_detection::PromptDetector;
-use crate::drivers::output::pump::OutputSource;
 
 /// Interval between two reports that a program waits for its reader: below the shortest default idle limit of 1 s.
 const WAIT_REPORT_INTERVAL: Duration = Duration::from_millis(200);
@@ -54,7 +54,7 @@ pub(super) struct RunningProcess {
     /// Program's account of the memory for output.
     account: MemoryAccount,
     /// Judge of the run, which knows its program and its work.
-    judge: RunJudge,
+    evaluator: OutcomeEvaluator,
 }
 
 /// Pipes and handles of a program that the run consumes.
@@ -72,10 +72,14 @@ impl RunningProcess {
     /// Takes over a program that was started.
     pub(super) fn new(
         program: Arc<ProgramSpec>,
-        (work, session): (Work, SessionResume),
+        (work, session): (AttemptWork, AttemptSession),
         spawned: SpawnedProgram,
         folder: Option<ScratchDir>,
-        (output, dialogue, checks): (AnswerLocation, Option<DialoguePlan>, Option<SuccessChecks>),
+        (answer_location, dialogue, checks): (
+            AnswerLocation,
+            Option<DialoguePlan>,
+            Option<SuccessChecks>,
+        ),
     ) -> (Self, ProcessIo) {
         let SpawnedProgram { pid, stdin, stdout, stderr, exit, tree, recordings, account, .. } =
             spawned;
@@ -83,35 +87,40 @@ impl RunningProcess {
         let dialogue = dialogue.and_then(|dialogue| {
             RunningDialogue::start(dialogue, (stdin, spawned.stdin_journal), has_text_answer)
         });
-        let judge = RunJudge::new(program, (work, session), (output, checks), account.clone());
-        let running = Self { pid, tree, folder, account, judge };
+        let evaluator = OutcomeEvaluator::new(
+            program,
+            (work, session),
+            (answer_location, checks),
+            account.clone(),
+        );
+        let running = Self { pid, tree, folder, account, evaluator };
         (running, ProcessIo { stdout, stderr, program_exit: exit, recordings, dialogue })
     }
 
     /// Runs to the end. At its return, all output is recorded and no process is alive.
     pub(super) async fn run(
         &self,
-        process: ProcessIo,
-        report: &Reporter,
-        mut orders: LeaseOrderReceiver,
-    ) -> EndedRun {
-        let ProcessIo { stdout, stderr, program_exit, recordings, dialogue } = process;
-        report.report_start(Some(self.pid));
+        process_io: ProcessIo,
+        reporter: &Reporter,
+        mut commands: LeaseCommandReceiver,
+    ) -> AttemptEnd {
+        let ProcessIo { stdout, stderr, program_exit, recordings, dialogue } = process_io;
+        reporter.report_start(Some(self.pid));
         let (cut, is_cut) = watch::channel(false);
-        let prompt_detector = PromptDetector::new(Arc::clone(&self.judge.program));
-        let max_unread_bytes = self.judge.work.spec.limits.sizes.output;
-        let new_watcher = || prompt_detector.watcher(report.failed_request_counter());
+        let prompt_detector = PromptDetector::new(Arc::clone(&self.evaluator.program));
+        let max_unread_bytes = self.evaluator.work.spec.limits.sizes.output;
+        let new_watcher = || prompt_detector.watcher(reporter.failed_request_counter());
         let new_source =
             |pipe| OutputSource::new(pipe, is_cut.clone(), new_watcher(), max_unread_bytes);
         let sources = (new_source(stdout), new_source(stderr));
-        let is_answered = watch::Sender::new(false);
+        let answered_sender = watch::Sender::new(false);
         let mut output_future = std::pin::pin!(self.read_output(
-            report,
+            reporter,
             (sources, recordings),
-            (dialogue, &is_answered)
+            (dialogue, &answered_sender)
         ));
-        let failed_requests = report.failed_request_counter().subscribe();
-        let end_signals = (orders.clone(), is_answered.subscribe(), failed_requests);
+        let failed_requests = reporter.failed_request_counter().subscribe();
+        let end_signals = (commands.clone(), answered_sender.subscribe(), failed_requests);
         let mut end_future =
             std::pin::pin!(self.run_to_end(program_exit, end_signals, &prompt_detector));
         let (exit, output) = tokio::select! {
@@ -126,22 +135,22 @@ impl RunningProcess {
             output = &mut output_future => {
                 // Reading has stopped, so a program that writes would block at a full pipe.
                 if output.is_err() { self.tree.kill(); }
-                (self.exit_after_output(end_future, report).await, output)
+                (self.exit_after_output(end_future, reporter).await, output)
             }
-            never = self.report_waits(report) => match never {},
-            never = note_missing_network(&self.judge.program, report) => match never {},
+            never = self.report_waits(reporter) => match never {},
+            never = note_missing_network(&self.evaluator.program, reporter) => match never {},
         };
         // Before the judgement: only afterwards are the usage and the refusals of the control group final.
         self.tree.kill_all_processes().await;
-        self.record_usage(report);
-        self.judge.conclude(exit, output, self.tree.refusals(), (report, &mut orders)).await
+        self.record_usage(reporter);
+        self.evaluator.conclude(exit, output, self.tree.refusals(), (reporter, &mut commands)).await
     }
 
     /// Notifies the execution, whose program is not idle, while the service does not read for lack of memory.
-    async fn report_waits(&self, report: &Reporter) -> Infallible {
+    async fn report_waits(&self, reporter: &Reporter) -> Infallible {
         loop {
             self.account.wait_for_blocked_reader().await;
-            report.mark_active();
+            reporter.mark_active();
             sleep(WAIT_REPORT_INTERVAL).await;
         }
     }
@@ -175,81 +184,81 @@ impl RunningProcess {
     async fn run_to_end(
         &self,
         mut program_exit: ProgramExit,
-        (mut orders, mut is_answered, failed): (
-            LeaseOrderReceiver,
+        (mut commands, mut is_answered, failed_requests): (
+            LeaseCommandReceiver,
             watch::Receiver<bool>,
             watch::Receiver<u32>,
         ),
         prompt_detector: &PromptDetector,
-    ) -> io::Result<RunEnd> {
+    ) -> io::Result<ExitReport> {
         let mut is_exhausted = false;
         let fault = tokio::select! {
             // The exit comes first: a program that has ended is judged by its own exit, not by a simultaneous stop.
             biased;
-            exit = &mut program_exit => return Ok(RunEnd::of(exit?)),
-            () = self.wait_for_stop(&mut orders, is_answered.clone()) => None,
+            exit = &mut program_exit => return Ok(ExitReport::from_exit(exit?)),
+            () = self.wait_for_stop(&mut commands, is_answered.clone()) => None,
             () = wait_until_answered(&mut is_answered) => return self.wait_for_exit(program_exit).await,
             () = prompt_detector.wait_for_prompt() => Some(tty_prompt_detection::prompt_failure()),
-            () = wait_until_exhausted(&self.judge.program.failures.own_retries, failed) => {
+            () = wait_until_exhausted(&self.evaluator.program.failures.own_retries, failed_requests) => {
                 is_exhausted = true;
                 None
             }
-            excess = limits::wait_until_exceeded(&self.judge.program.resources, &*self.tree) => {
+            excess = limit_monitor::wait_until_exceeded(&self.evaluator.program.resources, &*self.tree) => {
                 // The program gets no grace period, in which it would use even more.
                 self.tree.kill();
-                return Ok(RunEnd { fault: Some(excess), ..RunEnd::of(program_exit.await?) });
+                return Ok(ExitReport { fault: Some(excess), ..ExitReport::from_exit(program_exit.await?) });
             }
         };
         self.tree.terminate();
         if let Ok(exit) =
-            timeout(self.judge.work.spec.limits.deadlines.grace, &mut program_exit).await
+            timeout(self.evaluator.work.spec.limits.timeouts.grace, &mut program_exit).await
         {
-            return Ok(RunEnd { fault, is_exhausted, ..RunEnd::of(exit?) });
+            return Ok(ExitReport { fault, is_exhausted, ..ExitReport::from_exit(exit?) });
         }
         self.tree.kill();
-        Ok(RunEnd { fault, is_exhausted, ..RunEnd::of(program_exit.await?) })
+        Ok(ExitReport { fault, is_exhausted, ..ExitReport::from_exit(program_exit.await?) })
     }
 
     /// Returns when a stop is due: at once after the order, but an interactive agent gets its grace period to end its
     /// turn, for which it was asked by a message of its protocol.
     async fn wait_for_stop(
         &self,
-        orders: &mut LeaseOrderReceiver,
+        commands: &mut LeaseCommandReceiver,
         mut is_answered: watch::Receiver<bool>,
     ) {
-        orders.wait_for_stop().await;
-        if self.judge.program.control().is_some() {
-            let grace = self.judge.work.spec.limits.deadlines.grace;
+        commands.wait_for_stop().await;
+        if self.evaluator.program.control().is_some() {
+            let grace = self.evaluator.work.spec.limits.timeouts.grace;
             _ = timeout(grace, wait_until_answered(&mut is_answered)).await;
         }
     }
 
     /// Waits for the exit of a program that has answered, and ends one that stays, without effect on its answer.
-    async fn wait_for_exit(&self, mut program_exit: ProgramExit) -> io::Result<RunEnd> {
-        let grace = self.judge.work.spec.limits.deadlines.grace;
+    async fn wait_for_exit(&self, mut program_exit: ProgramExit) -> io::Result<ExitReport> {
+        let grace = self.evaluator.work.spec.limits.timeouts.grace;
         if let Ok(exit) = timeout(grace, &mut program_exit).await {
             // The exit of an interactive agent after its turn says nothing about the turn.
-            let is_agent = self.judge.program.control().is_some();
-            return Ok(RunEnd::of(if is_agent { self.success_exit() } else { exit? }));
+            let is_agent = self.evaluator.program.control().is_some();
+            return Ok(ExitReport::from_exit(if is_agent { self.success_exit() } else { exit? }));
         }
         self.tree.terminate();
         if timeout(grace, &mut program_exit).await.is_err() {
             self.tree.kill();
             program_exit.await?;
         }
-        Ok(RunEnd::of(self.success_exit()))
+        Ok(ExitReport::from_exit(self.success_exit()))
     }
 
     /// Returns a successful exit, which also stands for a program that was ended after its answer.
-    fn success_exit(&self) -> Exit {
-        let codes = &self.judge.program.success.exit_codes;
-        Exit::Code(codes.first().copied().unwrap_or_default())
+    fn success_exit(&self) -> ProcessExit {
+        let codes = &self.evaluator.program.success.exit_codes;
+        ProcessExit::Code(codes.first().copied().unwrap_or_default())
     }
 
     /// Records the resource usage of the program.
-    fn record_usage(&self, report: &Reporter) {
+    fn record_usage(&self, reporter: &Reporter) {
         if let Some(spent) = self.tree.final_usage() {
-            report.record_later(EventKind::ResourceUsage(spent));
+            reporter.record_later(EventKind::ResourceUsage(spent));
         }
     }
 }

@@ -9,22 +9,24 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use algonius_actors::decide::classify::success_evaluation::spawn_failure;
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::sandbox::{Isolation, Sandbox};
 use algonius_actors::model::program::backend_program::BackendProgram;
-use algonius_actors::model::program::{ProgramSpec, User, Variable};
+use algonius_actors::model::program::{EnvVariable, ProgramSpec, UnixUser};
 use algonius_warden::confinement::bubblewrap::{FilesystemView, ProtectedServiceFiles, ViewError};
-use algonius_warden::confinement::landlock::{Domain, FileAccess, ReadablePaths, Ruleset, version};
+use algonius_warden::confinement::landlock::{
+    Domain, FileAccess, ReadablePaths, Ruleset, abi_version,
+};
 use algonius_warden::confinement::network_access::NetworkAccess;
-use algonius_warden::{Launch, RootCapabilities};
+use algonius_warden::{LaunchRequest, RootCapabilities};
 use nix::unistd::{AccessFlags, access, geteuid};
 use tokio::task::spawn_blocking;
 
 use super::context::SharedDriverContext;
-use super::environment::InheritedVariables;
+use super::program_environment::InheritedVariables;
 use crate::drivers::files::scratch_dir::TEMPORARY_FOLDER;
 use crate::drivers::files::scratch_slots::ScratchSlot;
 
@@ -74,7 +76,7 @@ impl SandboxPlan {
 
 /// Sandbox of a program at its start.
 #[derive(Debug, Clone)]
-pub(super) struct StartSandbox {
+pub(super) struct LaunchSandbox {
     ruleset: Option<Ruleset>,
     /// View, and the path of the bubblewrap that creates it.
     view: Option<(Box<FilesystemView>, PathBuf)>,
@@ -83,7 +85,7 @@ pub(super) struct StartSandbox {
 }
 
 /// Sandbox and the folder of its slot, if it has one.
-pub(super) type PreparedSandbox = (StartSandbox, Option<ScratchSlot>);
+pub(super) type PreparedSandbox = (LaunchSandbox, Option<ScratchSlot>);
 
 /// Program to be confined: the facts on which its sandbox depends.
 pub(super) struct SandboxSubject<'a> {
@@ -96,12 +98,12 @@ pub(super) struct SandboxSubject<'a> {
     /// Home of the program.
     pub(super) home: &'a Path,
     /// User of the program; `None` for the service's own.
-    pub(super) user: Option<User>,
+    pub(super) user: Option<UnixUser>,
 }
 
 impl<'a> SandboxSubject<'a> {
     /// Returns the program of an attempt.
-    pub(super) fn of_attempt(program: &'a ProgramSpec, work: &Work) -> Self {
+    pub(super) fn for_attempt(program: &'a ProgramSpec, work: &AttemptWork) -> Self {
         let runtime = &program.program_runtime;
         Self {
             access: work.spec.access,
@@ -114,7 +116,7 @@ impl<'a> SandboxSubject<'a> {
     }
 
     /// Returns a backend program.
-    pub(super) fn of_backend(program: &'a BackendProgram) -> Self {
+    pub(super) fn for_backend(program: &'a BackendProgram) -> Self {
         Self {
             access: BackendProgram::ACCESS,
             sandbox: &program.sandbox,
@@ -132,13 +134,13 @@ impl<'a> SandboxSubject<'a> {
 }
 
 /// Returns the mechanism that confines the program of an attempt.
-pub(super) fn isolation(work: &Work) -> Option<Isolation> {
+pub(super) fn isolation(work: &AttemptWork) -> Option<Isolation> {
     work.spec.confinement().and_then(|confinement| confinement.isolation)
 }
 
 /// Returns true if the program may change only some files, or reach only a part of the network.
-pub(super) fn is_confined(work: &Work, program: &ProgramSpec) -> bool {
-    SandboxSubject::of_attempt(program, work).is_confined()
+pub(super) fn is_confined(work: &AttemptWork, program: &ProgramSpec) -> bool {
+    SandboxSubject::for_attempt(program, work).is_confined()
 }
 
 /// Returns the note on an attempt that failed and complains of a refusal.
@@ -179,7 +181,7 @@ pub(super) async fn plan(
     let service_files = context.service_paths.service_files();
     let mut unreadable = service_files.unreadable.clone();
     // Behind such a socket a program could start another one outside of its sandbox.
-    unreadable.extend(context.driver_context.sockets.iter().cloned());
+    unreadable.extend(context.settings.sockets.iter().cloned());
     unreadable.retain(|path| !sandbox.sockets.contains(path));
     let view = FilesystemView {
         writable,
@@ -193,7 +195,7 @@ pub(super) async fn plan(
             .map(|roots| roots.working_dirs.clone())
             .unwrap_or_default(),
         // A program with a sandbox of its own restricts its workspace itself.
-        changes_workspace: access == Access::ReadWrite || sandbox.has_own_sandbox,
+        is_workspace_writable: access == Access::ReadWrite || sandbox.has_own_sandbox,
         creates_sandboxes: sandbox.has_own_sandbox,
         hidden: sandbox.hidden.clone(),
         empty_file: context.empty_file(),
@@ -203,7 +205,7 @@ pub(super) async fn plan(
             ..ProtectedServiceFiles::clone(&service_files)
         },
     };
-    let bubblewrap = context.driver_context.bubblewrap.clone().ok_or_else(setup_failure)?;
+    let bubblewrap = context.settings.bubblewrap.clone().ok_or_else(setup_failure)?;
     Ok(SandboxPlan::View(Box::new(view), bubblewrap))
 }
 
@@ -241,7 +243,7 @@ pub(super) async fn prepare(
 ) -> Result<PreparedSandbox, Failure> {
     let user = *user;
     let unrestricted_sandbox =
-        StartSandbox { ruleset: None, view: None, root_capabilities: RootCapabilities::All };
+        LaunchSandbox { ruleset: None, view: None, root_capabilities: RootCapabilities::All };
     let unrestricted_ruleset = |network| {
         let ruleset = context.slots.unrestricted_ruleset(network);
         ruleset.map_err(|error| view_failure(&error))
@@ -256,7 +258,7 @@ pub(super) async fn prepare(
                 _ => RootCapabilities::Writing,
             };
             let ruleset = unrestricted_ruleset(network)?;
-            Ok((StartSandbox { ruleset, root_capabilities, ..unrestricted_sandbox }, None))
+            Ok((LaunchSandbox { ruleset, root_capabilities, ..unrestricted_sandbox }, None))
         }
         SandboxPlan::View(view, bubblewrap) => {
             let network = match view.shares_network {
@@ -268,7 +270,7 @@ pub(super) async fn prepare(
                 false => None,
             };
             Ok((
-                StartSandbox { ruleset, view: Some((view, bubblewrap)), ..unrestricted_sandbox },
+                LaunchSandbox { ruleset, view: Some((view, bubblewrap)), ..unrestricted_sandbox },
                 None,
             ))
         }
@@ -284,7 +286,7 @@ pub(super) async fn prepare(
             // As root, `tar -x` and `cp -a` have to change owners where the agent may write.
             let root_capabilities =
                 if has_folders { RootCapabilities::Writing } else { RootCapabilities::Reading };
-            Ok((StartSandbox { ruleset, root_capabilities, ..unrestricted_sandbox }, Some(slot)))
+            Ok((LaunchSandbox { ruleset, root_capabilities, ..unrestricted_sandbox }, Some(slot)))
         }
     }
 }
@@ -292,7 +294,7 @@ pub(super) async fn prepare(
 async fn create_slot(
     context: &Arc<SharedDriverContext>,
     domain: Domain,
-    user: Option<User>,
+    user: Option<UnixUser>,
 ) -> Result<ScratchSlot, Failure> {
     let context = Arc::clone(context);
     let slot = spawn_blocking(move || context.slots.create(domain, user)).await;
@@ -306,17 +308,17 @@ fn works_in_domain(bubblewrap: &Path) -> bool {
     let has_setuid_bit = |metadata: fs::Metadata| metadata.permissions().mode() & SETUID_BIT != 0;
     let needs_setuid_bit =
         !geteuid().is_root() && fs::metadata(bubblewrap).is_ok_and(has_setuid_bit);
-    version().is_some_and(|version| version >= 6) && !needs_setuid_bit
+    abi_version().is_some_and(|version| version >= 6) && !needs_setuid_bit
 }
 
-impl StartSandbox {
+impl LaunchSandbox {
     /// Returns true if a launch can use the plan without reading files.
     pub(super) fn is_ready(&self) -> bool {
         self.view.is_none()
     }
 
     /// Lets the program change a folder, unless it may already.
-    pub(super) fn allow(&mut self, folder: &Path) {
+    pub(super) fn allow_writing(&mut self, folder: &Path) {
         if let Some((view, _)) = &mut self.view {
             view.private_folders.push(folder.to_owned());
         }
@@ -326,12 +328,12 @@ impl StartSandbox {
     ///
     /// # Errors
     /// `agent-not-started` if the system does not provide it.
-    pub(super) fn apply(self, mut launch: Launch) -> Result<Launch, Failure> {
+    pub(super) fn apply(self, mut launch: LaunchRequest) -> Result<LaunchRequest, Failure> {
         let Self { ruleset, view, root_capabilities } = self;
         if let Some((view, bubblewrap)) = view {
             // The wrapper could report a missing program only as text.
             check_executable(&launch.program)?;
-            let wrapper = view.wrapper(&bubblewrap, &launch.program);
+            let wrapper = view.build_wrapper_command(&bubblewrap, &launch.program);
             launch.wrapper = Some(wrapper.map_err(|error| view_failure(&error))?);
         }
         (launch.ruleset, launch.root_capabilities) = (ruleset, root_capabilities);
@@ -342,7 +344,10 @@ impl StartSandbox {
     ///
     /// # Errors
     /// Same as [`Self::apply`].
-    pub(super) async fn apply_in_background(self, launch: Launch) -> Result<Launch, Failure> {
+    pub(super) async fn apply_in_background(
+        self,
+        launch: LaunchRequest,
+    ) -> Result<LaunchRequest, Failure> {
         let applied = spawn_blocking(move || self.apply(launch)).await;
         applied.unwrap_or_else(|error| Err(view_failure(&io::Error::other(error).into())))
     }
@@ -383,7 +388,7 @@ pub(super) fn setup_failure() -> Failure {
 /// Sets the variable for temporary files, unless the configuration or the caller has set it.
 pub(super) fn set_temporary_folder(
     env: &mut BTreeMap<OsString, OsString>,
-    configured: &BTreeMap<String, Variable>,
+    configured: &BTreeMap<String, EnvVariable>,
     inherited: &InheritedVariables,
     attempt_folder: &Path,
 ) {

@@ -3,19 +3,19 @@
 
 use algonius_actors::decide::budget::cumulative_usage::CounterValues;
 use algonius_actors::decide::session::{self, SessionDecision, decide_session};
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::{Exit, ProgramSpec};
+use algonius_actors::model::program::{ProcessExit, ProgramSpec};
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::ports::sessions::Sessions;
+use algonius_actors::ports::session_store::SessionStore;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-use crate::drivers::output::display_label::label;
+use crate::drivers::output::display_label::redacted_label;
 
 const SESSION_EXPIRED: &str = "the session of the conversation is lost: it was idle for too long";
 const PROCESS_ENDED: &str =
@@ -26,7 +26,7 @@ const SESSION_UNKNOWN: &str = "the session of the conversation is lost: the agen
 
 /// Session of an attempt with respect to the conversation before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum SessionResume {
+pub(super) enum AttemptSession {
     /// The program has no memory between messages.
     #[default]
     Stateless,
@@ -45,34 +45,34 @@ pub(super) struct SessionUpdate {
     pub(super) reported_id: Option<SessionId>,
 }
 
-impl SessionResume {
+impl AttemptSession {
     /// Finds the session of the conversation. For an attempt that still runs, an earlier process instance of the
     /// service found the same.
     pub(super) async fn find(
         program: &ProgramSpec,
-        work: &Work,
-        sessions: &dyn Sessions,
-        report: &Reporter,
+        work: &AttemptWork,
+        sessions: &dyn SessionStore,
+        reporter: &Reporter,
     ) -> Result<Self, Failure> {
         let Some(continuity) = &program.session else { return Ok(Self::Stateless) };
-        let session = sessions.session(&Conversation::of(&work.request)).await;
+        let session = sessions.session(&Conversation::from_request(&work.request)).await;
         let session = session.map_err(|error| read_failure(&error))?;
         let counted =
             session.as_ref().map(|session| session.reported_counters.clone()).unwrap_or_default();
-        match decide_session(continuity, session, report.now()) {
+        match decide_session(continuity, session, reporter.now()) {
             SessionDecision::New => Ok(Self::New),
             SessionDecision::Resume(id) if id.expose() == LIVE_SESSION_MARK => {
                 // Only a running program had this memory, and session processes end with the service.
-                let recorded = report.record_event(session_lost_event(PROCESS_ENDED)).await;
+                let recorded = reporter.record_event(session_lost_event(PROCESS_ENDED)).await;
                 recorded.map(|()| Self::New).map_err(|error| read_failure(&error))
             }
             SessionDecision::Resume(id) => {
                 // A resumed program reports totals that include the earlier messages.
-                report.set_counters(counted);
+                reporter.set_session_counters(counted);
                 Ok(Self::Resumed(id))
             }
             SessionDecision::Expired => {
-                let recorded = report.record_event(session_lost_event(SESSION_EXPIRED)).await;
+                let recorded = reporter.record_event(session_lost_event(SESSION_EXPIRED)).await;
                 recorded.map(|()| Self::New).map_err(|error| read_failure(&error))
             }
         }
@@ -96,10 +96,14 @@ impl SessionResume {
     }
 
     /// Returns the id of the session that the attempt resumes, or that it assigns.
-    pub(super) fn session_id(&self, program: &ProgramSpec, work: &Work) -> Option<SessionId> {
+    pub(super) fn session_id(
+        &self,
+        program: &ProgramSpec,
+        work: &AttemptWork,
+    ) -> Option<SessionId> {
         match self {
             Self::Resumed(id) => Some(id.clone()),
-            Self::New if program.session.as_ref().is_some_and(|session| session.gives_id) => {
+            Self::New if program.session.as_ref().is_some_and(|session| session.generates_id) => {
                 SessionId::new(&fresh_id(work).to_string())
             }
             Self::Stateless | Self::New => None,
@@ -110,7 +114,7 @@ impl SessionResume {
     pub(super) fn evaluate_output(
         &self,
         program: &ProgramSpec,
-        exit: Exit,
+        exit: ProcessExit,
         texts: [&str; 2],
     ) -> SessionUpdate {
         let Some(continuity) = &program.session else { return SessionUpdate::default() };
@@ -126,76 +130,78 @@ impl SessionResume {
     pub(super) async fn store(
         &self,
         program: &ProgramSpec,
-        work: &Work,
-        (sessions, report): (&dyn Sessions, &Reporter),
+        work: &AttemptWork,
+        (sessions, reporter): (&dyn SessionStore, &Reporter),
         reported_id: Option<SessionId>,
     ) -> Result<(), LedgerError> {
         if program.session.is_none() {
             return Ok(());
         }
         let assigned = self.session_id(program, work);
-        let reported = report.session();
+        let reported = reporter.session();
         let is_recorded = reported.is_some();
         let Some(id) = reported.or(reported_id).or(assigned) else { return Ok(()) };
         if !is_recorded {
-            report.record_event(EventKind::Session { id: label(report, id.expose()) }).await?;
+            reporter
+                .record_event(EventKind::Session { id: redacted_label(reporter, id.expose()) })
+                .await?;
         }
         let (execution, last_used_at, reported_counters) =
-            (work.execution, report.now(), report.counters());
+            (work.execution, reporter.now(), reporter.session_counters());
         let session = Session { id, execution, last_used_at, reported_counters };
-        sessions.store(Conversation::of(&work.request), session).await
+        sessions.store(Conversation::from_request(&work.request), session).await
     }
 }
 
 /// Records that a program which remembered only while it ran has ended.
 pub(super) async fn report_lost_session(
-    work: &Work,
-    sessions: &dyn Sessions,
-    report: &Reporter,
+    work: &AttemptWork,
+    sessions: &dyn SessionStore,
+    reporter: &Reporter,
 ) -> Result<(), Failure> {
-    let conversation = Conversation::of(&work.request);
+    let conversation = Conversation::from_request(&work.request);
     let session = sessions.session(&conversation).await.map_err(|error| read_failure(&error))?;
     if session.is_none() {
         return Ok(());
     }
     let forgotten = async {
         sessions.forget(conversation).await?;
-        report.record_event(session_lost_event(PROCESS_ENDED)).await
+        reporter.record_event(session_lost_event(PROCESS_ENDED)).await
     };
     forgotten.await.map_err(|error| read_failure(&error))
 }
 
 /// Records that a program remembers the conversation only while it runs.
 pub(super) async fn store_live_session(
-    work: &Work,
-    sessions: &dyn Sessions,
-    report: &Reporter,
+    work: &AttemptWork,
+    sessions: &dyn SessionStore,
+    reporter: &Reporter,
 ) -> Result<(), LedgerError> {
     let Some(id) = SessionId::new(LIVE_SESSION_MARK) else { return Ok(()) };
     let (execution, last_used_at, reported_counters) =
-        (work.execution, report.now(), CounterValues::default());
+        (work.execution, reporter.now(), CounterValues::default());
     let session = Session { id, execution, last_used_at, reported_counters };
-    sessions.store(Conversation::of(&work.request), session).await
+    sessions.store(Conversation::from_request(&work.request), session).await
 }
 
 /// Deletes a session that the program does not know, and records the loss.
-pub(super) async fn abandon(
-    work: &Work,
-    sessions: &dyn Sessions,
-    report: &Reporter,
+pub(super) async fn forget_unknown_session(
+    work: &AttemptWork,
+    sessions: &dyn SessionStore,
+    reporter: &Reporter,
 ) -> Result<(), Failure> {
     let forgotten = async {
-        sessions.forget(Conversation::of(&work.request)).await?;
+        sessions.forget(Conversation::from_request(&work.request)).await?;
         // The output of the program about its unknown session is not the answer.
-        report.restart_output().await?;
-        report.set_counters(CounterValues::default());
-        report.record_event(session_lost_event(SESSION_UNKNOWN)).await
+        reporter.delete_output().await?;
+        reporter.set_session_counters(CounterValues::default());
+        reporter.record_event(session_lost_event(SESSION_UNKNOWN)).await
     };
     forgotten.await.map_err(|error| read_failure(&error))
 }
 
 /// Returns the id for a new session of this attempt: the same at each call.
-pub(super) fn fresh_id(Work { execution, attempt_id, .. }: &Work) -> Uuid {
+pub(super) fn fresh_id(AttemptWork { execution, attempt_id, .. }: &AttemptWork) -> Uuid {
     // Made of the attempt and not of randomness: arguments and the stored session need the same id.
     let numbers = [attempt_id.turn.to_le_bytes(), attempt_id.attempt.to_le_bytes()].concat();
     let hash = Sha256::new_with_prefix(b"session").chain_update(execution.0.as_bytes());

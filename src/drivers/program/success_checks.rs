@@ -10,16 +10,16 @@ use algonius_actors::model::agent::success_criteria::SuccessCriteria;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::Exit;
-use algonius_warden::{Launch, OutputPipe, SpawnedProgram, Warden};
+use algonius_actors::model::program::ProcessExit;
+use algonius_warden::{LaunchRequest, OutputPipe, SpawnedProgram, Warden};
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::sandbox::StartSandbox;
+use super::sandbox::LaunchSandbox;
 use crate::drivers::files::file_access::{AllowedFolders, PathRefusal};
-use crate::drivers::lease_orders::LeaseOrderReceiver;
+use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::platform::json_schema::ParsedSchema;
 
 /// Bytes that are kept of each output of a failed check.
@@ -41,9 +41,9 @@ pub(super) struct SuccessChecks {
 /// Command that runs once.
 pub(super) struct CheckLaunch {
     /// Sandbox of the command.
-    pub(super) sandbox: StartSandbox,
+    pub(super) sandbox: LaunchSandbox,
     /// Launch of the command.
-    pub(super) launch: Launch,
+    pub(super) launch: LaunchRequest,
     /// Warden that starts the command.
     pub(super) warden: Arc<dyn Warden>,
     /// Time limit of the command.
@@ -52,8 +52,8 @@ pub(super) struct CheckLaunch {
 
 impl SuccessChecks {
     /// Returns true if the contract has any check.
-    pub(super) const fn is_required(contract: &SuccessCriteria) -> bool {
-        contract.schema.is_some() || contract.artifact.is_some() || contract.check.is_some()
+    pub(super) const fn is_required(criteria: &SuccessCriteria) -> bool {
+        criteria.schema.is_some() || criteria.artifact.is_some() || criteria.check.is_some()
     }
 
     /// Runs all checks. The command runs last, and once.
@@ -63,7 +63,7 @@ impl SuccessChecks {
     pub(super) async fn run_all(
         self,
         answer: &str,
-        (report, orders): (&Reporter, &mut LeaseOrderReceiver),
+        (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
     ) -> Result<(), Failure> {
         let Self { schema, artifact, check } = self;
         if let Some(schema) = schema {
@@ -77,7 +77,7 @@ impl SuccessChecks {
             check_artifact(&path, &allowed_folders).await?;
         }
         match check {
-            Some(check) => check.run((report, orders)).await,
+            Some(check) => check.run((reporter, commands)).await,
             None => Ok(()),
         }
     }
@@ -98,19 +98,19 @@ async fn check_artifact(path: &str, allowed_folders: &AllowedFolders) -> Result<
 impl CheckLaunch {
     async fn run(
         self,
-        (report, orders): (&Reporter, &mut LeaseOrderReceiver),
+        (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
     ) -> Result<(), Failure> {
         let Self { sandbox, launch, warden, time_limit } = self;
         let launch = sandbox.apply_in_background(launch).await?;
         let spawned = warden.launch(launch).await.map_err(|error| launch_failure(&error))?;
         let SpawnedProgram { stdout, stderr, exit: mut program_exit, tree, .. } = spawned;
         let outputs = [stdout, stderr].map(|pipe| {
-            tokio::spawn(read_output(pipe, report.redacted_tail(MAX_CHECK_OUTPUT_BYTES)))
+            tokio::spawn(read_output(pipe, reporter.redacted_tail(MAX_CHECK_OUTPUT_BYTES)))
         });
         let end = async {
             tokio::select! {
                 exit = &mut program_exit => Some(exit),
-                () = orders.wait_for_stop() => None,
+                () = commands.wait_for_stop() => None,
             }
         };
         let end = timeout(time_limit, end).await;
@@ -118,9 +118,11 @@ impl CheckLaunch {
         tree.kill();
         tree.kill_all_processes().await;
         let failure = match end {
-            Ok(Some(Ok(Exit::Code(0)))) => return Ok(()),
-            Ok(Some(Ok(Exit::Code(code)))) => check_failure(&format!("exited with code {code}")),
-            Ok(Some(Ok(Exit::Signal(signal)))) => {
+            Ok(Some(Ok(ProcessExit::Code(0)))) => return Ok(()),
+            Ok(Some(Ok(ProcessExit::Code(code)))) => {
+                check_failure(&format!("exited with code {code}"))
+            }
+            Ok(Some(Ok(ProcessExit::Signal(signal)))) => {
                 check_failure(&format!("was killed by signal {signal}"))
             }
             Ok(Some(Err(_lost))) => check_failure("was lost"),
@@ -129,7 +131,7 @@ impl CheckLaunch {
                 check_failure(&format!("did not finish within {} s", time_limit.as_secs_f64()))
             }
         };
-        record_output(outputs, report).await;
+        record_output(outputs, reporter).await;
         Err(failure)
     }
 }
@@ -144,7 +146,7 @@ async fn read_output(mut pipe: OutputPipe, mut tail: RedactedTail) -> String {
 }
 
 /// Records the output of a failed check. The outcome does not depend on it.
-async fn record_output(outputs: [JoinHandle<String>; 2], report: &Reporter) {
+async fn record_output(outputs: [JoinHandle<String>; 2], reporter: &Reporter) {
     let [stdout, stderr] = outputs.map(|output| async {
         let text = timeout(DRAIN_TIMEOUT, output).await;
         text.map_or_else(|_held_open| String::new(), Result::unwrap_or_default)
@@ -153,7 +155,7 @@ async fn record_output(outputs: [JoinHandle<String>; 2], report: &Reporter) {
     if stdout.is_empty() && stderr.is_empty() {
         return;
     }
-    if let Err(error) = report.record_event(EventKind::CheckOutput { stdout, stderr }).await {
+    if let Err(error) = reporter.record_event(EventKind::CheckOutput { stdout, stderr }).await {
         tracing::warn!(%error, "failed to record output of success check");
     }
 }

@@ -19,5 +19,5 @@ mod workspace;
 /// Entry point of a process holder, not a test.
 #[test]
 fn process_holder() {
-    algonius_warden::testing::hold_if_started_as_holder();
+    algonius_warden::testing::serve_if_started_as_holder();
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, io};
 
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::agent::success_criteria::{SuccessCriteria, UsageRules};
 use algonius_actors::model::execution::AttemptId;
@@ -13,9 +13,9 @@ use algonius_actors::model::execution::request::{
     Input, Overrides, Request, RequestOrigin, Trigger,
 };
 use algonius_actors::model::id::{ContextId, ExecutionId, MessageId, PrincipalId};
-use algonius_actors::model::program::program_runtime::{AgentHome, VersionSpec};
+use algonius_actors::model::program::runtime_settings::{AgentHome, VersionSpec};
 use algonius_actors::model::program::{
-    InputMethod, OnServiceLoss, OutputMethod, ProgramSpec, VariableSecrecy,
+    InputMethod, OutputMethod, ProgramSpec, ServiceLossAction, VariableSecrecy,
 };
 use algonius_warden::{SpawnedProgram, Warden};
 use regex::Regex;
@@ -26,10 +26,10 @@ use uuid::Uuid;
 
 use super::attempt::{AttemptStart, StartedProgram};
 use super::context::SharedDriverContext;
-use super::session_resume::SessionResume;
-use super::workspace::workspace;
+use super::session_resume::AttemptSession;
+use super::workspace::resolve_workspace;
 use crate::drivers::files::scratch_dir::ScratchDir;
-use crate::drivers::lease_orders::LeaseOrderSender;
+use crate::drivers::lease_commands::LeaseCommandSender;
 
 /// Bytes of an answer that are read.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
@@ -91,17 +91,17 @@ async fn read_program_output(
     let VersionSubject { spec, program, shared_context, warden } = subject;
     let program = Arc::new(version_program(&program, version, home));
     let mut work = probe_work(spec);
-    work.workspace = workspace(&program, &work.spec, &work.request).await;
+    work.workspace = resolve_workspace(&program, &work.spec, &work.request).await;
     let attempt = AttemptStart {
         program,
         context: shared_context,
         warden,
         work,
-        session: SessionResume::default(),
+        session: AttemptSession::default(),
     };
-    let (_order_sender, orders) = LeaseOrderSender::channel();
+    let (_order_sender, commands) = LeaseCommandSender::channel();
     let StartedProgram { spawned, folder, .. } =
-        attempt.launch_for(&orders).await.map_err(|failure| {
+        attempt.launch(&commands).await.map_err(|failure| {
             tracing::debug!(%failure, "failed to query version of program");
             VersionError::Launch
         })?;
@@ -135,7 +135,7 @@ fn version_program(
         input: InputMethod::Stdin,
         output: OutputMethod::Stdout,
         success: SuccessCriteria::default(),
-        on_loss: OnServiceLoss::Kill,
+        on_loss: ServiceLossAction::Kill,
         session: None,
         stdio_protocol: None,
         usage: UsageRules::default(),
@@ -151,7 +151,7 @@ fn version_program(
     probe
 }
 
-fn probe_work(spec: Arc<AgentSpec>) -> Work {
+fn probe_work(spec: Arc<AgentSpec>) -> AttemptWork {
     let request = Request {
         agent: spec.id.clone(),
         origin: RequestOrigin::direct(PrincipalId(Uuid::nil()), Trigger::Probe),
@@ -164,7 +164,7 @@ fn probe_work(spec: Arc<AgentSpec>) -> Work {
         input: Input::default(),
     };
     let (execution, attempt_id) = (ExecutionId::fresh(), AttemptId::FIRST);
-    Work { execution, attempt_id, spec, request: Arc::new(request), workspace: None }
+    AttemptWork { execution, attempt_id, spec, request: Arc::new(request), workspace: None }
 }
 
 /// Creates a home for a program whose own home does not exist yet.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::agent::{Access, AgentSpec, OverridePolicy};
 use algonius_actors::model::code::Code;
@@ -19,7 +19,7 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the folder in which a writing agent would work now: the one that its caller chose or its own, without links.
 /// A folder that cannot be resolved stays as configured; the start is refused then.
-pub(super) async fn workspace(
+pub(super) async fn resolve_workspace(
     program: &ProgramSpec,
     spec: &AgentSpec,
     request: &Request,
@@ -43,7 +43,7 @@ pub(super) async fn workspace(
 /// `override-refused`, and `agent-not-started` if the agent's own folder was replaced since it was claimed.
 pub(super) async fn resolve_working_dir(
     program: &ProgramSpec,
-    work: &Work,
+    work: &AttemptWork,
 ) -> Result<PathBuf, Failure> {
     let claimed = work.workspace.as_ref().map(|workspace| workspace.path().to_owned());
     let Some(chosen) = work.request.overrides().working_dir else {
@@ -51,7 +51,7 @@ pub(super) async fn resolve_working_dir(
     };
     let override_policy = work.spec.override_policy.clone();
     let configured = claimed.clone().unwrap_or_else(|| chosen.into());
-    let resolved = spawn_blocking(move || resolve_chosen(&override_policy, &configured)).await;
+    let resolved = spawn_blocking(move || resolve_override(&override_policy, &configured)).await;
     match resolved.map_err(io::Error::other).flatten() {
         Ok(Some(folder)) if claimed.is_none_or(|claimed| claimed == folder) => Ok(folder),
         Ok(_) => Err(override_failure("the working directory is outside of the allowed folders")),
@@ -78,7 +78,10 @@ async fn own_working_dir(
     }
 }
 
-fn resolve_chosen(override_policy: &OverridePolicy, chosen: &Path) -> io::Result<Option<PathBuf>> {
+fn resolve_override(
+    override_policy: &OverridePolicy,
+    chosen: &Path,
+) -> io::Result<Option<PathBuf>> {
     let folder = chosen.canonicalize()?;
     if !folder.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use algonius_a2a::client::{ClientCall, ClientDialect, ClientRequest, find_error};
 use algonius_actors::model::agent::remote::RemoteSpec;
-use algonius_actors::ports::sessions::Sessions;
+use algonius_actors::ports::session_store::SessionStore;
 use algonius_warden::{MemoryAccount, OutputMemory};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -16,9 +16,9 @@ use hyper::{Method, Request, Response};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::event_stream::RemoteEvents;
-use super::failures::RemoteFault;
-use crate::platform::http_client::{self, OutgoingClient, PRODUCT, bearer};
+use super::event_stream::RemoteEventStream;
+use super::remote_fault::RemoteFault;
+use crate::platform::http_client::{self, OutgoingClient, USER_AGENT_VALUE, bearer};
 
 /// Time limit for the answer to a call that waits for no work.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,13 +30,13 @@ const MAX_RESPONSE_BYTES: usize = 64 << 20;
 pub struct RemoteConnections {
     client: OutgoingClient,
     memory: OutputMemory,
-    pub(super) sessions: Arc<dyn Sessions>,
+    pub(super) sessions: Arc<dyn SessionStore>,
 }
 
 /// Start of the answer to a streaming call.
 pub(super) enum StreamStart {
     /// The events follow.
-    Events(RemoteEvents),
+    Events(RemoteEventStream),
     /// The agent answered with a single document.
     Document(Value),
 }
@@ -46,14 +46,14 @@ impl RemoteConnections {
     ///
     /// # Errors
     /// Fails if TLS cannot be set up.
-    pub fn new(memory: u64, sessions: Arc<dyn Sessions>) -> io::Result<Self> {
+    pub fn new(memory: u64, sessions: Arc<dyn SessionStore>) -> io::Result<Self> {
         let client = http_client::outgoing_client()?;
         Ok(Self { client, memory: OutputMemory::with_limit(memory), sessions })
     }
 
     /// Returns an account for the texts of one attempt.
     pub(super) fn account(&self) -> MemoryAccount {
-        self.memory.account()
+        self.memory.new_account()
     }
 
     /// Calls an agent, and returns the result of its answer.
@@ -84,7 +84,7 @@ impl RemoteConnections {
         let response = self.send(remote, call, "text/event-stream").await?;
         let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         if content_type.is_some_and(|content_type| content_type.starts_with(b"text/event-stream")) {
-            return Ok(StreamStart::Events(RemoteEvents::of(response.into_body())));
+            return Ok(StreamStart::Events(RemoteEventStream::new(response.into_body())));
         }
         read_document(remote, response).await.map(StreamStart::Document)
     }
@@ -100,7 +100,7 @@ impl RemoteConnections {
         let request =
             build_request(remote, call, accept_header).ok_or(RemoteFault::InvalidResponse)?;
         let answer = self.client.request(request).await;
-        let response = answer.map_err(|error| RemoteFault::of_connection(&error))?;
+        let response = answer.map_err(|error| RemoteFault::from_connection_error(&error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -131,7 +131,7 @@ fn build_request(
     let mut request = Request::builder()
         .method(method)
         .uri(format!("{}{path}", remote.url))
-        .header(USER_AGENT, PRODUCT)
+        .header(USER_AGENT, USER_AGENT_VALUE)
         .header(ACCEPT, accept_header)
         .header("A2A-Version", remote.version.as_str());
     if body.is_some() {

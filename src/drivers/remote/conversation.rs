@@ -1,12 +1,12 @@
 //! Remote task and context of a conversation, stored for the next message of the conversation.
 
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::ports::sessions::Sessions;
+use algonius_actors::ports::session_store::SessionStore;
 use serde::{Deserialize, Serialize};
 
 /// Remote side of a conversation.
@@ -26,8 +26,11 @@ impl RemoteConversation {
     ///
     /// # Errors
     /// Fails if the task that asked is not known.
-    pub(super) async fn find(work: &Work, sessions: &dyn Sessions) -> Result<Self, Failure> {
-        let session = sessions.session(&Conversation::of(&work.request)).await;
+    pub(super) async fn find(
+        work: &AttemptWork,
+        sessions: &dyn SessionStore,
+    ) -> Result<Self, Failure> {
+        let session = sessions.session(&Conversation::from_request(&work.request)).await;
         let session = session.map_err(|error| {
             tracing::error!(%error, "failed to read session of conversation");
             Failure::new(
@@ -56,14 +59,14 @@ impl RemoteConversation {
     /// Fails if nothing was committed.
     pub(super) async fn store(
         &self,
-        work: &Work,
-        (sessions, report): (&dyn Sessions, &Reporter),
+        work: &AttemptWork,
+        (sessions, reporter): (&dyn SessionStore, &Reporter),
     ) -> Result<(), LedgerError> {
         let id = serde_json::to_string(self).ok().and_then(|text| SessionId::new(&text));
         let Some(id) = id.filter(|_| *self != Self::default()) else { return Ok(()) };
-        let (execution, last_used_at) = (work.execution, report.now());
+        let (execution, last_used_at) = (work.execution, reporter.now());
         let session =
             Session { id, execution, last_used_at, reported_counters: Default::default() };
-        sessions.store(Conversation::of(&work.request), session).await
+        sessions.store(Conversation::from_request(&work.request), session).await
     }
 }

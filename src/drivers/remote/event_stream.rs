@@ -6,19 +6,19 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::Value;
 
-use super::failures::RemoteFault;
+use super::remote_fault::RemoteFault;
 
 /// Greatest length of one event in bytes: an artifact of the greatest size, escaped.
 const MAX_EVENT_BYTES: usize = 64 << 20;
 
 /// Stream of events. A future of [`next`](Self::next) may be dropped at any time without a loss.
-pub(super) struct RemoteEvents {
+pub(super) struct RemoteEventStream {
     body: Incoming,
     parser: EventParser,
 }
 
-impl RemoteEvents {
-    pub(super) fn of(body: Incoming) -> Self {
+impl RemoteEventStream {
+    pub(super) fn new(body: Incoming) -> Self {
         Self { body, parser: EventParser::default() }
     }
 

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::conversation::RemoteConversation;
-use super::failures::RemoteFault;
+use super::remote_fault::RemoteFault;
 use crate::drivers::adapters::event_line::{EventContent, ProgramEvent, ReportedArtifact};
 use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
 use crate::drivers::adapters::failure::ReportedFailure;
@@ -68,7 +68,7 @@ impl<'r> TaskReader<'r> {
     }
 
     /// Returns the id of the remote task, once it is known.
-    pub(super) fn task_id(&self) -> watch::Receiver<Option<String>> {
+    pub(super) fn task_id_receiver(&self) -> watch::Receiver<Option<String>> {
         self.task_id.subscribe()
     }
 
@@ -94,7 +94,7 @@ impl<'r> TaskReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn fail(&mut self, fault: &RemoteFault) -> Result<(), LedgerError> {
+    pub(super) async fn report_fault(&mut self, fault: &RemoteFault) -> Result<(), LedgerError> {
         self.events.handle_event(ProgramEvent::Failed(fault.to_failure())).await
     }
 

@@ -4,28 +4,31 @@
 //! Everything that is written to the agent goes through the journal of its standard input. After a crash of the service
 //! the next process repeats the whole conversation from the journal and from the output, and continues it.
 
-mod input;
-mod questions;
+mod agent_input;
+mod open_requests;
 mod steps;
-mod tool_watch;
+mod tool_call_monitor;
 
 use std::time::Duration;
 
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{
-    ClientInfo, Command, Connection, PromptPart, ProtocolKind, SessionKey, SessionStart, Step,
+    ClientInfo, Command, Connection, PromptPart, ProtocolKind, ProtocolStep, SessionKey,
+    SessionStart,
 };
 use algonius_warden::StdinJournal;
 use tokio::sync::watch;
 
-use self::input::AgentInput;
-use self::questions::OpenRequests;
+use self::agent_input::AgentInput;
+use self::open_requests::OpenRequests;
 use self::steps::TurnState;
-pub(in crate::drivers) use self::tool_watch::ToolWatch;
+pub(in crate::drivers) use self::tool_call_monitor::ToolCallMonitor;
 use crate::drivers::adapters::event_reader::EventReader;
-use crate::drivers::lease_orders::{AnswerReceiver, LeaseOrderReceiver};
-use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter, pump};
+use crate::drivers::lease_commands::{AnswerReceiver, LeaseCommandReceiver};
+use crate::drivers::output::channel_writer::{
+    ChannelText, ChannelWriter, OutputSource, record_output,
+};
 
 /// Key of the only session of a process.
 const SESSION_KEY: SessionKey = SessionKey(0);
@@ -50,7 +53,7 @@ pub(in crate::drivers) struct TurnPlan {
     /// Longest time until the session is open.
     pub(in crate::drivers) open_timeout: Duration,
     /// Watch over the tool calls.
-    pub(in crate::drivers) tool_watch: ToolWatch,
+    pub(in crate::drivers) tool_call_monitor: ToolCallMonitor,
 }
 
 /// Turn of an agent.
@@ -59,7 +62,7 @@ pub(in crate::drivers) struct AgentTurn {
     connection: Connection,
     input: AgentInput,
     answers: AnswerReceiver,
-    orders: LeaseOrderReceiver,
+    commands: LeaseCommandReceiver,
     requests: OpenRequests,
     state: TurnState,
     /// True if an earlier process of the service began the dialogue.
@@ -76,25 +79,20 @@ impl AgentTurn {
     pub(in crate::drivers) fn new(
         plan: TurnPlan,
         journal: StdinJournal,
-        (answers, orders): (AnswerReceiver, LeaseOrderReceiver),
+        (answers, commands): (AnswerReceiver, LeaseCommandReceiver),
     ) -> std::io::Result<Self> {
-        let client = ClientInfo {
-            name: env!("CARGO_PKG_NAME").to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        let mut connection = Connection::new(plan.protocol, client);
+        let mut connection = Connection::new(plan.protocol, client_info());
         let written = journal.messages()?;
         let is_continued = !written.is_empty();
         connection.replay_sent(&written);
         let has_sent_prompt = connection.has_sent_prompt();
         let (requests, state) = (OpenRequests::default(), TurnState::new(plan.open_timeout));
-        let input = AgentInput::new(journal);
         Ok(Self {
             plan,
             connection,
-            input,
+            input: AgentInput::new(journal),
             answers,
-            orders,
+            commands,
             requests,
             state,
             is_continued,
@@ -106,34 +104,34 @@ impl AgentTurn {
     pub(in crate::drivers) async fn run(
         mut self,
         mut source: OutputSource,
-        mut raw_writer: RawWriter,
-        (events, report): (&mut EventReader<'_>, &Reporter),
-        is_answered: &watch::Sender<bool>,
-    ) -> Result<PumpedText, LedgerError> {
-        let is_over = self.run_turn(&mut source, &mut raw_writer, (events, report)).await?;
+        mut raw_writer: ChannelWriter,
+        (events, reporter): (&mut EventReader<'_>, &Reporter),
+        answered_sender: &watch::Sender<bool>,
+    ) -> Result<ChannelText, LedgerError> {
+        let is_over = self.run_turn(&mut source, &mut raw_writer, (events, reporter)).await?;
         self.close().await;
-        self.orders.return_answers(self.answers);
-        is_answered.send_replace(is_over);
-        pump(source, raw_writer, events.release_timer()).await
+        self.commands.return_answers(self.answers);
+        answered_sender.send_replace(is_over);
+        record_output(source, raw_writer, events.release_timer()).await
     }
 
     /// Returns true after the end of the turn, and false if the agent has closed its output before.
     async fn run_turn(
         &mut self,
         source: &mut OutputSource,
-        raw_writer: &mut RawWriter,
-        (events, report): (&mut EventReader<'_>, &Reporter),
+        raw_writer: &mut ChannelWriter,
+        (events, reporter): (&mut EventReader<'_>, &Reporter),
     ) -> Result<bool, LedgerError> {
         let mut release_timer = events.release_timer();
         let steps = self.start_steps();
-        let mut is_over = self.perform(steps, (events, report)).await?;
+        let mut is_over = self.perform(steps, (events, reporter)).await?;
         let mut is_cancelled = false;
         while !is_over {
             let mut is_release_due = false;
             let steps = tokio::select! {
                 () = self.input.deliver() => continue,
-                Some((wire, answer)) = self.answers.recv() => self.answer(&wire, answer),
-                () = self.orders.wait_for_stop(), if !is_cancelled => {
+                Some((wire_id, answer)) = self.answers.recv() => self.answer_steps(&wire_id, answer),
+                () = self.commands.wait_for_stop(), if !is_cancelled => {
                     is_cancelled = true;
                     self.state.record_cancel();
                     self.connection.perform(Command::Cancel { session: SESSION_KEY })
@@ -142,7 +140,7 @@ impl AgentTurn {
                     self.state.fail_opening(events);
                     return Ok(true);
                 }
-                () = self.plan.tool_watch.wait_until_overdue() => {
+                () = self.plan.tool_call_monitor.wait_until_overdue() => {
                     self.state.fail_unless_over(events);
                     return Ok(true);
                 }
@@ -151,8 +149,8 @@ impl AgentTurn {
                     match bytes {
                         None => Vec::new(),
                         Some([]) => {
-                            let steps = self.connection.end_of_output();
-                            self.perform(steps, (events, report)).await?;
+                            let steps = self.connection.handle_end_of_output();
+                            self.perform(steps, (events, reporter)).await?;
                             self.state.fail_unless_over(events);
                             return Ok(false);
                         }
@@ -161,7 +159,7 @@ impl AgentTurn {
                             let steps = self.connection.handle_output(bytes);
                             // Followers do not wait for text of the answer.
                             release_timer.mark_read();
-                            if steps.iter().any(|step| matches!(step, Step::Text { .. })) {
+                            if steps.iter().any(|step| matches!(step, ProtocolStep::Text { .. })) {
                                 release_timer.mark_urgent();
                             }
                             steps
@@ -169,7 +167,7 @@ impl AgentTurn {
                     }
                 }
             };
-            is_over = self.perform(steps, (events, report)).await?;
+            is_over = self.perform(steps, (events, reporter)).await?;
             if !is_over && (is_release_due || release_timer.is_due()) {
                 raw_writer.release().await?;
                 events.release().await?;
@@ -181,7 +179,7 @@ impl AgentTurn {
 
     /// Returns the steps that start the protocol. After a crash nothing is sent twice: the connection knows what the
     /// journal contains.
-    fn start_steps(&mut self) -> Vec<Step> {
+    fn start_steps(&mut self) -> Vec<ProtocolStep> {
         // A journal with messages begins with the initialization.
         let mut steps = match self.is_continued {
             true => Vec::new(),
@@ -195,13 +193,13 @@ impl AgentTurn {
         steps
     }
 
-    fn open_session(&mut self, start: SessionStart) -> Vec<Step> {
+    fn open_session(&mut self, start: SessionStart) -> Vec<ProtocolStep> {
         let TurnPlan { cwd, mode, model, options, .. } = self.plan.clone();
         let session = SESSION_KEY;
         self.connection.perform(Command::Open { session, start, cwd, mode, model, options })
     }
 
-    fn send_prompt(&mut self) -> Vec<Step> {
+    fn send_prompt(&mut self) -> Vec<ProtocolStep> {
         if std::mem::replace(&mut self.has_sent_prompt, true) {
             return Vec::new();
         }
@@ -214,17 +212,25 @@ impl AgentTurn {
         if let Err(failure) = self.input.write(line) {
             self.state.fail(failure);
             // The agent waits for what cannot be written.
-            self.plan.tool_watch.end_now();
+            self.plan.tool_call_monitor.end_now();
         }
     }
 
     /// Asks the agent to end, and closes its input.
     async fn close(&mut self) {
         for step in self.connection.perform(Command::Close { session: SESSION_KEY }) {
-            if let Step::Send(line) = step {
+            if let ProtocolStep::Send(line) = step {
                 self.send(&line);
             }
         }
         self.input.close().await;
+    }
+}
+
+/// Returns the name and version of this client.
+fn client_info() -> ClientInfo {
+    ClientInfo {
+        name: env!("CARGO_PKG_NAME").to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }

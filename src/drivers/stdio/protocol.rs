@@ -1,17 +1,17 @@
 //! Protocol of an open standard input: messages to a program and the meaning of its bytes. This module uses no process,
 //! no pipe and no ledger.
 
-mod fill;
+mod document_template;
 mod framing;
+mod message_turn;
 mod rpc;
-mod turns;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::stdio_protocol;
 
-use self::rpc::RpcExchange;
-use self::turns::ProgramTurn;
+use self::message_turn::MessageTurn;
+use self::rpc::RpcTurn;
 use crate::drivers::adapters::event_line::ProgramEvent;
 use crate::platform::template::ExecutionValues;
 
@@ -32,9 +32,9 @@ pub(in crate::drivers) enum StdioStep {
 /// One turn of the protocol with a program.
 pub(in crate::drivers) enum StdioTurn {
     /// JSON-RPC call.
-    Rpc(RpcExchange),
+    Rpc(RpcTurn),
     /// Message and its answer.
-    Message(ProgramTurn),
+    Message(MessageTurn),
 }
 
 impl StdioTurn {
@@ -43,17 +43,17 @@ impl StdioTurn {
     ///
     /// # Errors
     /// `input-rejected` if this program cannot receive such a message.
-    pub(in crate::drivers) fn of(
+    pub(in crate::drivers) fn new(
         spec: &stdio_protocol::StdioProtocol,
         values: &ExecutionValues,
         number: u64,
     ) -> Result<Self, Failure> {
         match spec {
             stdio_protocol::StdioProtocol::Rpc(spec) => {
-                RpcExchange::of(spec, values, number).map(Self::Rpc)
+                RpcTurn::new(spec, values, number).map(Self::Rpc)
             }
             stdio_protocol::StdioProtocol::Turns(spec) => {
-                ProgramTurn::of(spec, values, number).map(Self::Message)
+                MessageTurn::new(spec, values, number).map(Self::Message)
             }
             stdio_protocol::StdioProtocol::Control(_) => {
                 Err(Failure::new(Code::Internal, "a control protocol has no such turn"))
@@ -62,10 +62,10 @@ impl StdioTurn {
     }
 
     /// Returns the bytes to write first.
-    pub(in crate::drivers) fn open(&mut self) -> Vec<u8> {
+    pub(in crate::drivers) fn take_first_bytes(&mut self) -> Vec<u8> {
         match self {
-            Self::Rpc(rpc) => rpc.open(),
-            Self::Message(turn) => turn.open(),
+            Self::Rpc(rpc) => rpc.take_first_bytes(),
+            Self::Message(turn) => turn.take_first_bytes(),
         }
     }
 
@@ -78,10 +78,10 @@ impl StdioTurn {
     }
 
     /// Returns the bytes that ask the program to cancel the turn, if the protocol has such a message.
-    pub(in crate::drivers) fn interrupt(&self) -> Option<Vec<u8>> {
+    pub(in crate::drivers) fn interrupt_bytes(&self) -> Option<Vec<u8>> {
         match self {
-            Self::Rpc(rpc) => rpc.interrupt(),
-            Self::Message(turn) => turn.interrupt(),
+            Self::Rpc(rpc) => rpc.interrupt_bytes(),
+            Self::Message(turn) => turn.interrupt_bytes(),
         }
     }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::host::resources::CgroupRefusals;
-use algonius_actors::model::program::Exit;
+use algonius_actors::model::program::ProcessExit;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
 use algonius_actors::model::program::tool_program::ToolProgram;
-use algonius_actors::ports::tools::{CallStop, TextRedactor, ToolInvocation};
-use algonius_warden::{OutputPipe, ProcessTree, SpawnedProgram, Stdin};
+use algonius_actors::ports::tools::{StopReceiver, TextRedactor, ToolInvocation};
+use algonius_warden::{OutputPipe, ProcessTree, SpawnedProgram, StdinSource};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::spawn_blocking;
 use tracing::Instrument as _;
@@ -19,30 +19,31 @@ use crate::drivers::program::backend_process::{
     BackendLauncher, BackendProcess, BackendStart, describe_end, describe_excess,
     sandbox_explanation,
 };
-use crate::drivers::program::limits::wait_until_exceeded;
+use crate::drivers::program::limit_monitor::wait_until_exceeded;
 use crate::platform::template::tool_inputs::ToolTemplate;
 
 /// Program in the sentences about its failure.
 const SUBJECT: &str = "the program";
 
 /// Error of a call whose program may have started.
-const LOST: &str = "the process holder was lost; the program may have had its effect";
+const HOLDER_LOST_SENTENCE: &str =
+    "the process holder was lost; the program may have had its effect";
 
 impl ToolHandlers {
     /// Runs the program of a tool, and returns its redacted output.
     pub(super) async fn run_command(
         &self,
         call: ToolInvocation,
-        stop: CallStop,
+        stop: StopReceiver,
     ) -> Result<String, String> {
         let Some(program) = self.sources.programs.get(&call.tool.name) else {
             tracing::error!(tool = call.tool.name, "tool of the kind `command` has no program");
             return Err("the call failed".to_owned());
         };
-        let program_call = program_call(Arc::clone(program), &call)?;
+        let program_call = render_program_call(Arc::clone(program), &call)?;
         let launcher = self.services.launcher.clone();
         // A task of its own, which also ends the processes of a call whose future is dropped.
-        let run = run(launcher, program_call, call.redactor, stop).in_current_span();
+        let run = run_program(launcher, program_call, call.redactor, stop).in_current_span();
         tokio::spawn(run).await.unwrap_or_else(|error| {
             tracing::error!(%error, "task of a tool call failed");
             Err("the call failed".to_owned())
@@ -60,7 +61,10 @@ struct ProgramCall {
 }
 
 /// Renders the command line and the standard input of a call.
-fn program_call(program: Arc<ToolProgram>, call: &ToolInvocation) -> Result<ProgramCall, String> {
+fn render_program_call(
+    program: Arc<ToolProgram>,
+    call: &ToolInvocation,
+) -> Result<ProgramCall, String> {
     let mut args = Vec::with_capacity(program.args.len());
     let (mut is_after_separator, mut is_previous_left_out) = (false, false);
     for (index, template) in program.args.iter().enumerate() {
@@ -85,11 +89,11 @@ fn program_call(program: Arc<ToolProgram>, call: &ToolInvocation) -> Result<Prog
     }
     let stdin = ToolTemplate(&program.stdin).render(&call.arguments);
     let stdin = stdin.map_err(|error| format!("standard input of the program: {error}"))?;
-    let (run, step) = (call.execution, call.step);
+    let (execution, step) = (call.execution, call.step);
     let variables = vec![
-        ("A2A_TASK_ID", run.to_string()),
+        ("A2A_TASK_ID", execution.to_string()),
         ("ALGONIUS_AGENT_ID", call.agent.to_string()),
-        ("ALGONIUS_CALL_ID", format!("{run}-{step}")),
+        ("ALGONIUS_CALL_ID", format!("{execution}-{step}")),
     ];
     Ok(ProgramCall {
         program,
@@ -102,33 +106,33 @@ fn program_call(program: Arc<ToolProgram>, call: &ToolInvocation) -> Result<Prog
 
 /// End of a program with its output.
 struct ProgramResult {
-    exit: std::io::Result<Exit>,
-    stdout: Output,
+    exit: std::io::Result<ProcessExit>,
+    stdout: CollectedOutput,
     stderr: ErrorTail,
     /// Limits that the control group of the program enforced.
     refusals: CgroupRefusals,
 }
 
 /// Standard output of a program.
-enum Output {
+enum CollectedOutput {
     Whole(Vec<u8>),
     TooLong,
 }
 
 /// Runs a program until its end, or until the call has to stop. Returns after its processes and its folder are removed.
-async fn run(
+async fn run_program(
     launcher: BackendLauncher,
     call: ProgramCall,
     redactor: TextRedactor,
-    mut stop: CallStop,
+    mut stop: StopReceiver,
 ) -> Result<String, String> {
     let ProgramCall { program, role, variables, args, stdin } = call;
     let program = program.program.clone();
-    let stdin = Stdin::Bytes(stdin.into_bytes());
+    let stdin = StdinSource::Bytes(stdin.into_bytes());
     let start = BackendStart { program: &program, role: &role, args, variables, stdin };
-    let launched = launcher.launch(start, || stop.is_given()).await;
+    let launched = launcher.launch(start, || stop.is_stop_requested()).await;
     let BackendProcess { spawned, folder } = launched.map_err(|failure| match failure.code {
-        Code::Interrupted => LOST.to_owned(),
+        Code::Interrupted => HOLDER_LOST_SENTENCE.to_owned(),
         _ => failure.message,
     })?;
     let SpawnedProgram { stdout, stderr, exit, tree, .. } = spawned;
@@ -164,15 +168,15 @@ async fn run(
 }
 
 /// Reads the output to its end. Kills a program that writes more than a result may have.
-async fn read_result(pipe: OutputPipe, tree: &dyn ProcessTree) -> Output {
+async fn read_result(pipe: OutputPipe, tree: &dyn ProcessTree) -> CollectedOutput {
     let mut bytes = Vec::new();
     let mut pipe = pipe.take(MAX_RESULT_BYTES as u64 + 1);
     _ = pipe.read_to_end(&mut bytes).await; // A broken pipe is the end of the output.
     if bytes.len() <= MAX_RESULT_BYTES {
-        return Output::Whole(bytes);
+        return CollectedOutput::Whole(bytes);
     }
     tree.kill();
-    Output::TooLong
+    CollectedOutput::TooLong
 }
 
 impl ProgramResult {
@@ -183,14 +187,14 @@ impl ProgramResult {
         redactor: &TextRedactor,
     ) -> Result<String, String> {
         let Self { exit, stdout, stderr, refusals } = self;
-        let Output::Whole(stdout) = stdout else {
+        let CollectedOutput::Whole(stdout) = stdout else {
             return Err(
                 "the standard output exceeded 1 MiB, and the service killed the program".to_owned()
             );
         };
         let stdout = String::from_utf8_lossy(&stdout);
-        let exit = exit.map_err(|_lost| LOST.to_owned())?;
-        if exit == Exit::Code(0) {
+        let exit = exit.map_err(|_lost| HOLDER_LOST_SENTENCE.to_owned())?;
+        if exit == ProcessExit::Code(0) {
             return Ok(redactor.redact(&stdout));
         }
         let is_cut = stderr.is_cut();

@@ -1,11 +1,11 @@
 //! Handlers of the notes of an agent.
 
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::ports::notes::{NewNote, Note};
+use algonius_actors::ports::note_store::{NewNote, Note};
 use algonius_actors::ports::tools::ToolInvocation;
 use serde_json::{Value, json};
 
-use super::{ToolHandlers, rfc3339};
+use super::{ToolHandlers, format_rfc3339};
 
 /// Greatest number of notes of an agent.
 const MAX_NOTES: u32 = 1000;
@@ -40,7 +40,7 @@ impl ToolHandlers {
         let found = self.services.notes.search_notes(&call.agent, query, MAX_FOUND_NOTES).await;
         let found = found
             .map_err(|error| failure_sentence(call, &error, "the notes could not be searched"))?;
-        Ok(list_of(found))
+        Ok(notes_json(found))
     }
 }
 
@@ -51,10 +51,10 @@ fn text_argument<'call>(call: &'call ToolInvocation, name: &str) -> &'call str {
 
 /// Returns notes as a JSON list that the run need not shorten: the last ones are left out if the list becomes too long,
 /// and the text of a first note that is too long alone is cut.
-fn list_of(notes: Vec<Note>) -> String {
+fn notes_json(notes: Vec<Note>) -> String {
     let (mut entries, mut length) = (Vec::new(), 0);
     for Note { at, mut text } in notes {
-        let entry = |text: &str| json!({ "at": rfc3339(at), "text": text });
+        let entry = |text: &str| json!({ "at": format_rfc3339(at), "text": text });
         let mut entry_length = entry(&text).to_string().len();
         while entries.is_empty() && entry_length > MAX_LIST_BYTES {
             text.truncate(text.floor_char_boundary(text.len() / 2));

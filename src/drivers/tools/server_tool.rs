@@ -5,7 +5,7 @@ use std::sync::Arc;
 use algonius_actors::model::agent::cognitive::{ToolHandler, ToolSpec};
 use algonius_actors::model::completion::ToolDefinitions;
 use algonius_actors::ports::tools::{TextRedactor, ToolInvocation};
-use algonius_mcp::ToolAnswer;
+use algonius_mcp::ToolCallResult;
 use futures_util::future::join_all;
 use tokio::task::spawn_blocking;
 
@@ -34,7 +34,7 @@ impl ToolHandlers {
             tracing::error!(tool = tool.name, "tool of an MCP server has no server");
             return Err("the call failed".to_owned());
         };
-        let ToolAnswer { text, is_error } = server.call(name, arguments, &redactor).await?;
+        let ToolCallResult { text, is_error } = server.call(name, arguments, &redactor).await?;
         if text.len() > MAX_RESULT_BYTES {
             let sentence = "the result of the MCP server has more than 1 MiB; the call may have had its effect";
             return Err(sentence.to_owned());

@@ -13,15 +13,15 @@ use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::program::backend_program::BackendProgram;
 use algonius_actors::model::program::tool_program::ToolProgram;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::ports::notes::{NewNote, Note};
-use algonius_actors::ports::sessions::NoSessions;
+use algonius_actors::ports::note_store::{NewNote, Note};
+use algonius_actors::ports::session_store::NoopSessionStore;
 use algonius_actors::ports::tools::TextRedactor;
-use algonius_warden::{ClaimedProgram, Launch, SpawnedProgram, Warden};
+use algonius_warden::{ClaimedProgram, LaunchRequest, SpawnedProgram, Warden};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::*;
-use crate::drivers::program::context::{DriverContext, SharedDriverContext};
+use crate::drivers::program::context::{DriverSettings, SharedDriverContext};
 
 struct FixedClock;
 
@@ -47,7 +47,7 @@ impl MemoryNotes {
 }
 
 #[async_trait]
-impl Notes for MemoryNotes {
+impl NoteStore for MemoryNotes {
     async fn add_note(&self, note: NewNote, limit: u32) -> Result<(), LedgerError> {
         self.check_available()?;
         self.limits.lock().await.push(limit);
@@ -74,7 +74,7 @@ struct LostWarden;
 
 #[async_trait]
 impl Warden for LostWarden {
-    async fn launch(&self, _launch: Launch) -> io::Result<SpawnedProgram> {
+    async fn launch(&self, _launch: LaunchRequest) -> io::Result<SpawnedProgram> {
         Err(io::ErrorKind::ConnectionAborted.into())
     }
 
@@ -98,8 +98,9 @@ impl Warden for LostWarden {
 /// Returns the starter of programs with this runtime folder.
 fn launcher(runtime_dir: PathBuf) -> BackendLauncher {
     let driver_context =
-        DriverContext { runtime_dir, sockets: Vec::new(), bubblewrap: None, is_in_memory: true };
-    let context = SharedDriverContext::new(driver_context, Arc::default(), Arc::new(NoSessions));
+        DriverSettings { runtime_dir, sockets: Vec::new(), bubblewrap: None, is_in_memory: true };
+    let context =
+        SharedDriverContext::new(driver_context, Arc::default(), Arc::new(NoopSessionStore));
     BackendLauncher { context: Arc::new(context), warden: Arc::new(LostWarden) }
 }
 
@@ -111,7 +112,7 @@ fn handlers(notes: &Arc<MemoryNotes>) -> ToolHandlers {
         servers: McpServers::new(launcher.clone()),
         launcher,
     };
-    ToolHandlers::new(services, ToolSources::default())
+    ToolHandlers::new(services, ToolBackends::default())
 }
 
 fn tool_call(handler: ToolHandler, arguments: Value) -> ToolInvocation {
@@ -136,7 +137,7 @@ fn tool_call(handler: ToolHandler, arguments: Value) -> ToolInvocation {
 
 /// Performs a call that nothing stops.
 async fn perform(tools: &ToolHandlers, call: ToolInvocation) -> Result<String, String> {
-    let (_order, stop) = CallStop::channel();
+    let (_order, stop) = StopReceiver::channel();
     tools.call(call, stop).await
 }
 
@@ -263,8 +264,8 @@ fn handlers_with_program() -> (ToolHandlers, tempfile::TempDir) {
 #[tokio::test]
 async fn a_call_that_was_stopped_starts_no_program() {
     let (tools, folder) = handlers_with_program();
-    let (order, stop) = CallStop::channel();
-    order.give();
+    let (order, stop) = StopReceiver::channel();
+    order.request_stop();
     let call = tool_call(ToolHandler::Command, json!({}));
     assert_eq!(tools.call(call, stop).await, Err("the call was stopped".to_owned()));
     assert_eq!(folder.path().read_dir().unwrap().count(), 0, "its folder is left");

@@ -94,13 +94,13 @@ impl LogLine {
             (true, Level::WARN) => ("\u{1b}[33m", "\u{1b}[2m", "\u{1b}[0m"),
             (true, _) => ("\u{1b}[32m", "\u{1b}[2m", "\u{1b}[0m"),
         };
-        let (level, message) = (self.level, terminal_text::line(self.fields.message()));
+        let (level, message) = (self.level, terminal_text::escape_line(self.fields.message()));
         let mut text =
             format!("{dim}{}{reset} {level_colour}{level:>5}{reset} {message}", self.timestamp());
         for (name, value) in self.fields.0.iter().filter(|(name, _)| *name != MESSAGE_FIELD) {
             let value = match value {
                 Value::String(word) if needs_no_quotes(word) => word.clone(),
-                value => terminal_text::json(&value.to_string()),
+                value => terminal_text::escape_json(&value.to_string()),
             };
             _ = write!(text, " {dim}{name}={reset}{value}"); // To memory.
         }

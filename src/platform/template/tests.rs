@@ -68,7 +68,7 @@ fn a_parameter_without_a_value_is_reported() {
 #[test]
 fn a_template_lists_the_names_it_uses() {
     let template = Template::new("{{ param.model }} {{ input }}").unwrap();
-    assert_eq!(template.names().iter().collect::<Vec<_>>(), ["input", "param"]);
+    assert_eq!(template.used_variables().iter().collect::<Vec<_>>(), ["input", "param"]);
 }
 
 #[test]

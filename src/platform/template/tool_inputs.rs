@@ -8,16 +8,16 @@ use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, escape_formatter};
 use serde_json::{Map, Value as JsonValue};
 
-use super::{ENGINE, TemplateError, engine, engine_message, statements, syntax_error};
+use super::{ENGINE, TemplateError, engine, engine_message, statement_keywords, syntax_error};
 
 /// Name of all arguments together, as the text of a JSON object.
 pub(crate) const ALL_ARGUMENTS: &str = "arguments";
 
 /// Statements that a template of a tool may contain. `set` could hide the argument of an input.
-const STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
+const ALLOWED_TOOL_STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
 
 /// Mark before each value in a rendered argument. No argument of a program can contain it.
-const MARK: char = '\0';
+const VALUE_MARK: char = '\0';
 
 static MARKING_ENGINE: LazyLock<Environment<'static>> = LazyLock::new(marking_engine);
 
@@ -42,7 +42,7 @@ pub(crate) struct ToolTemplate<'s>(pub(crate) &'s str);
 
 impl ToolTemplate<'_> {
     /// Returns true if a template can use a text as the name of an input.
-    pub(crate) fn is_name(text: &str) -> bool {
+    pub(crate) fn is_variable_name(text: &str) -> bool {
         let is_word_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let source = format!("{{{{ {text} }}}}");
         // The words of the template language, such as `true`, are no names.
@@ -56,8 +56,8 @@ impl ToolTemplate<'_> {
     /// # Errors
     /// Fails if the template cannot be parsed, or uses an unknown name, filter or statement.
     pub(crate) fn check(self, sample: &Map<String, JsonValue>) -> Result<(), TemplateError> {
-        let has_other_statement = |tag: &String| !STATEMENTS.contains(&tag.as_str());
-        if let Some(tag) = statements(self.0).find(has_other_statement) {
+        let has_other_statement = |tag: &String| !ALLOWED_TOOL_STATEMENTS.contains(&tag.as_str());
+        if let Some(tag) = statement_keywords(self.0).find(has_other_statement) {
             return Err(TemplateError::Statement { tag });
         }
         let template = ENGINE.template_from_str(self.0).map_err(|error| syntax_error(&error))?;
@@ -98,15 +98,18 @@ impl ToolTemplate<'_> {
         arguments: &Map<String, JsonValue>,
     ) -> Result<Option<ProgramArgument>, TemplateError> {
         let is_unusable = |name: &String| {
-            arguments.get(name).and_then(JsonValue::as_str).is_some_and(|text| text.contains(MARK))
+            arguments
+                .get(name)
+                .and_then(JsonValue::as_str)
+                .is_some_and(|text| text.contains(VALUE_MARK))
         };
         if self.names().iter().any(is_unusable) {
             let cause = "no argument of a program contains a zero byte".to_owned();
             return Err(TemplateError::Render { cause });
         }
         let Some(marked) = self.render_by(&MARKING_ENGINE, arguments)? else { return Ok(None) };
-        let starts_with_value = marked.starts_with(MARK);
-        let text = marked.replace(MARK, "");
+        let starts_with_value = marked.starts_with(VALUE_MARK);
+        let text = marked.replace(VALUE_MARK, "");
         let is_left_out = text.is_empty() && self.0.contains("{%");
         Ok((!is_left_out).then_some(ProgramArgument { text, starts_with_value }))
     }
@@ -153,7 +156,7 @@ impl ToolTemplate<'_> {
 fn marking_engine() -> Environment<'static> {
     let mut environment = engine();
     environment.set_formatter(|output, state, value| {
-        output.write_char(MARK)?;
+        output.write_char(VALUE_MARK)?;
         escape_formatter(output, state, value)
     });
     environment
@@ -253,10 +256,10 @@ mod tests {
     #[test]
     fn a_name_is_no_word_of_the_template_language() {
         for name in ["city", "_x9", "loop_1", "Input"] {
-            assert!(ToolTemplate::is_name(name), "{name}");
+            assert!(ToolTemplate::is_variable_name(name), "{name}");
         }
         for name in ["", "9x", "a.b", "a-b", "true", "None", "not", "a }}{{ b", "é"] {
-            assert!(!ToolTemplate::is_name(name), "{name}");
+            assert!(!ToolTemplate::is_variable_name(name), "{name}");
         }
     }
 

@@ -27,7 +27,7 @@ impl WatchedServerConfig {
     /// Fails if the files cannot be used for TLS.
     pub fn open(files: CertificateFiles) -> Result<Self, TlsError> {
         let detector = ChangeDetector::new(file_fingerprints(&files));
-        let (sender, receiver) = watch::channel(files.read()?);
+        let (sender, receiver) = watch::channel(files.read_server_config()?);
         tokio::spawn(async move {
             tokio::select! {
                 () = watch_files(files, detector, &sender) => {}
@@ -60,7 +60,9 @@ async fn watch_files(
             continue;
         }
         let files_copy = files.clone();
-        let Ok(result) = spawn_blocking(move || files_copy.read()).await else { continue };
+        let Ok(result) = spawn_blocking(move || files_copy.read_server_config()).await else {
+            continue;
+        };
         match result {
             Ok(new_config) => {
                 current.send_replace(new_config);

@@ -51,7 +51,7 @@ async fn a_push_carries_its_headers() {
 #[tokio::test]
 async fn a_failing_receiver_gets_the_same_push_again_in_order() {
     let harness = PushHarness::new(policy()).await;
-    let mut listener = TestReceiver::with_responses(&[BROKEN, BROKEN]).await;
+    let mut listener = TestReceiver::with_responses(&[SERVER_ERROR, SERVER_ERROR]).await;
     let id = harness.run_execution().await;
     let started_at = tokio::time::Instant::now();
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
@@ -62,7 +62,7 @@ async fn a_failing_receiver_gets_the_same_push_again_in_order() {
 #[tokio::test]
 async fn undelivered_pushes_are_sent_after_a_restart() {
     let harness = PushHarness::new(policy()).await;
-    let mut listener = TestReceiver::with_responses(&[OK, BROKEN]).await;
+    let mut listener = TestReceiver::with_responses(&[OK, SERVER_ERROR]).await;
     let id = harness.accept_execution().await;
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     harness.start_execution(id).await;
@@ -115,8 +115,8 @@ async fn a_private_address_is_refused_at_registration_and_delivery() {
     let harness = PushHarness::new(closed).await;
     let mut listener = TestReceiver::with_responses(&[]).await;
     let id = harness.run_execution().await;
-    let ports = [listener.url(), format!("http://localhost:{}/", listener.address.port())];
-    for url in ports {
+    let urls = [listener.url(), format!("http://localhost:{}/", listener.address.port())];
+    for url in urls {
         let target = target(id, ProtocolVersion::V0_3, &url);
         let refused = harness.registry.set(target.clone(), 0).await.unwrap_err();
         assert_eq!(refused.code, Code::InvalidParams);
@@ -136,7 +136,7 @@ async fn plain_http_is_allowed_for_listed_addresses_only() {
     let target_at_address =
         target(ExecutionId::fresh(), ProtocolVersion::V0_3, "http://8.8.8.8:9/");
     let refused = webhook_client
-        .send(&WebhookRequest::notification(&target_at_address, Vec::new(), None))
+        .send(&WebhookRequest::for_notification(&target_at_address, Vec::new(), None))
         .await
         .unwrap_err();
     assert!(matches!(refused, webhook_client::WebhookError::BlockedAddress), "{refused}");
@@ -145,7 +145,7 @@ async fn plain_http_is_allowed_for_listed_addresses_only() {
 #[tokio::test]
 async fn a_deleted_target_gets_no_more_pushes() {
     let harness = PushHarness::new(policy()).await;
-    let mut listener = TestReceiver::with_responses(&[BROKEN]).await;
+    let mut listener = TestReceiver::with_responses(&[SERVER_ERROR]).await;
     let id = harness.run_execution().await;
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     assert_eq!(listener.bodies(1).await, ["0.3 2"]);

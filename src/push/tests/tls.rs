@@ -25,7 +25,7 @@ async fn serve_tls() -> (u16, JoinHandle<Option<ReceivedRequest>>) {
     let server_handle = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         let mut stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await.ok()?;
-        let request = read(&mut stream).await?;
+        let request = read_request(&mut stream).await?;
         stream.write_all(b"HTTP/1.1 204 Fine\r\n\r\n").await.unwrap();
         Some(request)
     });
@@ -53,7 +53,7 @@ async fn send_notification(
     let target = target(ExecutionId::fresh(), ProtocolVersion::V1_0, &url);
     let result = webhook_client
         .unwrap()
-        .send(&WebhookRequest::notification(&target, b"{}".to_vec(), None))
+        .send(&WebhookRequest::for_notification(&target, b"{}".to_vec(), None))
         .await;
     (result, server_handle.await.unwrap().is_some())
 }

@@ -19,10 +19,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::extension;
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::caller;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{EarlyRefusal, ProblemBody, json};
+use crate::serve::http::response::{EarlyRefusal, ProblemBody, json_response};
 use public_address::PublicAddress;
 
 /// Features of this service. An agent's card lists the features that both the agent and the service offer.
@@ -54,10 +54,10 @@ pub const SERVICE_FEATURES: ServiceFeatures = ServiceFeatures {
 /// type first, so that other callers do not learn which agents exist.
 pub struct CardViewer;
 
-impl FromRequestParts<App> for CardViewer {
+impl FromRequestParts<AppState> for CardViewer {
     type Rejection = EarlyRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, EarlyRefusal> {
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, EarlyRefusal> {
         // Everybody may read public cards, so wrong credentials do not count against an address here.
         if !app.access.has_public_cards {
             caller::authenticate_request(parts, app).await?;
@@ -71,12 +71,12 @@ impl FromRequestParts<App> for CardViewer {
 /// # Errors
 /// `agent-unknown`.
 pub async fn agent_card(
-    State(app): State<App>,
+    State(app): State<AppState>,
     _: CardViewer,
     PathParam(agent): PathParam,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
-    card_response(&app, &app.agents.id(&agent)?, &headers)
+    card_response(&app, &app.agents.resolve_id(&agent)?, &headers)
 }
 
 /// Returns the card of one agent at a path that names it as a file: `ID.json`.
@@ -84,13 +84,13 @@ pub async fn agent_card(
 /// # Errors
 /// `agent-unknown`, also for a name without the ending.
 pub async fn agent_card_file(
-    State(app): State<App>,
+    State(app): State<AppState>,
     _: CardViewer,
     PathParam(file): PathParam,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
     let agent = file.strip_suffix(".json").unwrap_or_default();
-    card_response(&app, &app.agents.id(agent)?, &headers)
+    card_response(&app, &app.agents.resolve_id(agent)?, &headers)
 }
 
 /// Returns the card of the default agent.
@@ -98,7 +98,7 @@ pub async fn agent_card_file(
 /// # Errors
 /// `agent-unknown` if the service has no default agent.
 pub async fn default_agent_card(
-    State(app): State<App>,
+    State(app): State<AppState>,
     _: CardViewer,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
@@ -106,7 +106,11 @@ pub async fn default_agent_card(
     card_response(&app, app.agents.default_agent.as_ref().ok_or_else(no_default_agent)?, &headers)
 }
 
-fn card_response(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, ProblemBody> {
+fn card_response(
+    app: &AppState,
+    id: &AgentId,
+    headers: &HeaderMap,
+) -> Result<Response, ProblemBody> {
     let body = negotiated_json(&card_for_host(app, id, headers.get(header::HOST))?, headers);
     Ok(cacheable_response(&body, app.access.has_public_cards, app.in_force_since, headers))
 }
@@ -115,11 +119,15 @@ fn card_response(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Respons
 ///
 /// # Errors
 /// `agent-unknown`.
-pub fn card_for_host(app: &App, id: &AgentId, host: Option<&HeaderValue>) -> Result<Card, Failure> {
+pub fn card_for_host(
+    app: &AppState,
+    id: &AgentId,
+    host: Option<&HeaderValue>,
+) -> Result<Card, Failure> {
     let no_such_agent = || Failure::new(Code::AgentUnknown, "there is no such agent");
     app.agents
         .get(id)
-        .map(|spec| card(app, spec, &app.public_addresses.of(host)))
+        .map(|spec| card(app, spec, &app.public_addresses.for_host(host)))
         .ok_or_else(no_such_agent)
 }
 
@@ -128,16 +136,16 @@ pub fn card_for_host(app: &App, id: &AgentId, host: Option<&HeaderValue>) -> Res
 /// # Errors
 /// `agent-unknown`.
 pub fn card_json(
-    app: &App,
+    app: &AppState,
     id: &AgentId,
     version: ProtocolVersion,
     host: Option<&HeaderValue>,
 ) -> Result<Value, Failure> {
-    let form = match version {
+    let format = match version {
         ProtocolVersion::V0_3 => CardFormat::Only0_3,
-        ProtocolVersion::V1_0 => CardFormat::Pure1_0,
+        ProtocolVersion::V1_0 => CardFormat::Only1_0,
     };
-    card_for_host(app, id, host).map(|card| algonius_a2a::card_json(&card, form))
+    card_for_host(app, id, host).map(|card| algonius_a2a::card_json(&card, format))
 }
 
 /// Writes a card in the form that the request selects with `A2A-Version`: readers of 1.0 may reject unknown fields.
@@ -145,14 +153,14 @@ fn negotiated_json(card: &Card, headers: &HeaderMap) -> Value {
     let offers_version = |version| card.interfaces.iter().any(|it| it.version == version);
     let requested_version = headers.get("a2a-version").and_then(|value| value.to_str().ok());
     let is_v1_requested = requested_version.is_some_and(|version| version.trim().starts_with("1."));
-    let form = match (offers_version(ProtocolVersion::V0_3), offers_version(ProtocolVersion::V1_0))
-    {
-        (true, true) if is_v1_requested => CardFormat::Pure1_0,
-        (true, true) => CardFormat::Hybrid,
-        (false, _) => CardFormat::Pure1_0,
-        (true, false) => CardFormat::Only0_3,
-    };
-    algonius_a2a::card_json(card, form)
+    let format =
+        match (offers_version(ProtocolVersion::V0_3), offers_version(ProtocolVersion::V1_0)) {
+            (true, true) if is_v1_requested => CardFormat::Only1_0,
+            (true, true) => CardFormat::Hybrid,
+            (false, _) => CardFormat::Only1_0,
+            (true, false) => CardFormat::Only0_3,
+        };
+    algonius_a2a::card_json(card, format)
 }
 
 /// Creates a response that the caller may cache; a caller with the current version receives only the status 304.
@@ -166,10 +174,10 @@ fn cacheable_response(
     let hash = Sha256::digest(body.to_string());
     let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     let etag = format!("\"{hex}\"");
-    let mut response = if has_etag(headers, &etag) {
+    let mut response = if if_none_match_contains(headers, &etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        json("application/json", StatusCode::OK, body)
+        json_response("application/json", StatusCode::OK, body)
     };
     let (control, vary) = if is_public {
         ("public, max-age=300", "A2A-Version")
@@ -192,7 +200,7 @@ fn cacheable_response(
 }
 
 /// True if the caller already has the version with this entity tag.
-fn has_etag(headers: &HeaderMap, etag: &str) -> bool {
+fn if_none_match_contains(headers: &HeaderMap, etag: &str) -> bool {
     let header_values = headers.get_all(header::IF_NONE_MATCH).iter();
     let texts = header_values.filter_map(|line| line.to_str().ok());
     let mut tags = texts.flat_map(|text| text.split(',')).map(str::trim);
@@ -201,7 +209,7 @@ fn has_etag(headers: &HeaderMap, etag: &str) -> bool {
 
 /// Builds the card of an agent.
 #[must_use]
-pub fn card(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Card {
+pub fn card(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> Card {
     let endpoint_config = &spec.endpoint_config;
     let is_listed = |it: &Interface| endpoint_config.card_bindings.contains(&it.binding);
     let offers = |operation: ProtocolOperation| {
@@ -214,7 +222,7 @@ pub fn card(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Card {
         interfaces: interfaces(app, spec, address).into_iter().filter(is_listed).collect(),
         capabilities: CardCapabilities {
             streaming: offers(ProtocolOperation::Stream),
-            push: offers(ProtocolOperation::Push),
+            push_notifications: offers(ProtocolOperation::Push),
             has_extended_card: offers(ProtocolOperation::ExtendedCard),
             extensions: extension::agent_extensions(spec),
         },
@@ -255,7 +263,7 @@ fn description(spec: &AgentSpec) -> String {
 
 /// Returns the interfaces of the agent that the service also offers, by binding, then by version.
 #[must_use]
-pub fn interfaces(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Vec<Interface> {
+pub fn interfaces(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> Vec<Interface> {
     let endpoint_config = &spec.endpoint_config;
     let pairs = endpoint_config
         .bindings
@@ -268,7 +276,7 @@ pub fn interfaces(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Vec<I
 /// Returns one interface. A client of 0.3 cannot name an agent over gRPC: it reaches the default agent, or the agent
 /// that the host name names.
 fn interface(
-    app: &App,
+    app: &AppState,
     (spec, address): (&AgentSpec, &PublicAddress),
     (binding, version): (Binding, ProtocolVersion),
 ) -> Option<Interface> {

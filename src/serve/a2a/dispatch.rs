@@ -1,6 +1,6 @@
 //! Dispatch of operations in JSON, shared by JSON-RPC and HTTP+JSON and by both versions.
 
-use algonius_a2a::Method;
+use algonius_a2a::A2aMethod;
 use algonius_a2a::v0_3::{self, rest};
 use algonius_a2a::v1::{
     ListPage, ListRequest, PushConfig, PushQuery, SendRequest, SendResponse, StreamEvent, Task,
@@ -18,10 +18,10 @@ use axum::http::HeaderValue;
 use serde_json::Value;
 
 use super::operations::{self, SentMessage, push};
-use super::request_headers::RequestMetadata;
+use super::request_metadata::RequestMetadata;
 use super::streaming::ResumableEvents;
 use super::{card, exposure};
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 
 /// Dialect in which a request is read and its answer is written.
@@ -38,7 +38,7 @@ pub enum RequestDialect {
 /// Request to an agent with parameters that are not read yet.
 pub struct OperationRequest {
     /// Requested operation.
-    pub operation: Method,
+    pub operation: A2aMethod,
     /// Dialect of the request.
     pub dialect: RequestDialect,
     /// Protocol binding of the request.
@@ -125,9 +125,9 @@ impl RequestDialect {
     #[must_use]
     pub fn write_reply(self, reply: SendResponse) -> Value {
         match self {
-            Self::Rpc0_3 => v0_3::write::reply(reply),
-            Self::Rest0_3 => rest::write::reply(reply),
-            Self::V1_0 => json::write::reply(reply),
+            Self::Rpc0_3 => v0_3::write::send_response(reply),
+            Self::Rest0_3 => rest::write::send_response(reply),
+            Self::V1_0 => json::write::send_response(reply),
         }
     }
 
@@ -155,7 +155,7 @@ impl RequestDialect {
         }
     }
 
-    fn read_push_list_task(self, params: Value) -> Result<String, Failure> {
+    fn read_push_list_task_id(self, params: Value) -> Result<String, Failure> {
         match self {
             Self::Rpc0_3 => v0_3::read::push_list(params),
             Self::Rest0_3 => rest::read::push_list(params),
@@ -165,9 +165,9 @@ impl RequestDialect {
 
     fn write_push_config(self, config: PushConfig) -> Value {
         match self {
-            Self::Rpc0_3 => v0_3::write::push(config),
-            Self::Rest0_3 => rest::write::push(config),
-            Self::V1_0 => json::write::push(config),
+            Self::Rpc0_3 => v0_3::write::push_config(config),
+            Self::Rest0_3 => rest::write::push_config(config),
+            Self::V1_0 => json::write::push_config(config),
         }
     }
 
@@ -200,7 +200,7 @@ impl RequestDialect {
 /// # Errors
 /// Fails if the operation is refused.
 pub async fn perform(
-    app: &App,
+    app: &AppState,
     caller: AuthenticatedCaller,
     agent: &AgentId,
     request: OperationRequest,
@@ -208,18 +208,18 @@ pub async fn perform(
     let OperationRequest { operation, dialect, binding, params, metadata } = request;
     if let Some(spec) = app.agents.get(agent) {
         // Before the right is checked: what an agent offers is on its card for everybody who may read it.
-        exposure::check(spec, dialect.version(), binding, protocol_operation(operation))?;
+        exposure::check_operation(spec, dialect.version(), binding, protocol_operation(operation))?;
     }
     let caller = caller.require_right(required_right(operation), Some(agent))?;
     // A request that waits for the end keeps this future alive, so all other operations have boxes of their own.
     match operation {
-        Method::Stream => {
+        A2aMethod::Stream => {
             let sent_message = dialect.read_sent_message(params, metadata)?;
             Box::pin(operations::stream(app, &caller, agent, sent_message))
                 .await
                 .map(OperationResponse::Stream)
         }
-        Method::Subscribe => {
+        A2aMethod::Subscribe => {
             let id = dialect.read_task_id(params)?;
             let version_and_metadata = (dialect.version(), &metadata);
             let events =
@@ -227,7 +227,7 @@ pub async fn perform(
                     .await;
             events.map(OperationResponse::Stream)
         }
-        Method::Send => {
+        A2aMethod::Send => {
             let sent_message = dialect.read_sent_message(params, metadata)?;
             let reply = operations::send(app, &caller, agent, sent_message).await?;
             Ok(OperationResponse::Complete(dialect.write_reply(reply)))
@@ -241,92 +241,92 @@ pub async fn perform(
 }
 
 async fn perform_unary(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
-    operation: Method,
+    operation: A2aMethod,
     (dialect, params, host): (RequestDialect, Value, Option<HeaderValue>),
 ) -> Result<Value, Failure> {
     match operation {
-        Method::Get => {
+        A2aMethod::Get => {
             let task =
                 operations::get(app, caller, agent, dialect.read_task_query(params)?).await?;
             Ok(dialect.write_task(task))
         }
-        Method::Status => {
+        A2aMethod::Status => {
             let task =
                 operations::get(app, caller, agent, dialect.read_task_query(params)?).await?;
             Ok(v0_3::write::status(task.status))
         }
-        Method::List => {
+        A2aMethod::List => {
             let page =
                 operations::list(app, caller, agent, dialect.read_list_request(params)?).await?;
             Ok(dialect.write_page(page))
         }
-        Method::Cancel => {
+        A2aMethod::Cancel => {
             let task =
                 operations::cancel(app, caller, agent, &dialect.read_task_id(params)?).await?;
             Ok(dialect.write_task(task))
         }
-        Method::ExtendedCard | Method::Card => {
+        A2aMethod::ExtendedCard | A2aMethod::Card => {
             card::card_json(app, agent, dialect.version(), host.as_ref())
         }
-        Method::PushSet => {
+        A2aMethod::PushSet => {
             let (version, config) = (dialect.version(), dialect.read_push_config(params)?);
             let config = push::push_set(app, caller, agent, version, config).await?;
             Ok(dialect.write_push_config(config))
         }
-        Method::PushGet => {
+        A2aMethod::PushGet => {
             let PushQuery { task_id, id } = dialect.read_push_query(params)?;
             let config = push::push_get(app, caller, agent, &task_id, id.as_deref()).await?;
             Ok(dialect.write_push_config(config))
         }
-        Method::PushList => {
-            let id = dialect.read_push_list_task(params)?;
+        A2aMethod::PushList => {
+            let id = dialect.read_push_list_task_id(params)?;
             let configs = push::push_list(app, caller, agent, &id).await?;
             Ok(dialect.write_push_configs(configs))
         }
-        Method::PushDelete => {
+        A2aMethod::PushDelete => {
             let PushQuery { task_id, id } = dialect.read_push_query(params)?;
             let id = id.as_deref().unwrap_or(&task_id);
             push::push_delete(app, caller, agent, &task_id, id).await?;
             Ok(dialect.write_empty_response())
         }
-        Method::Send | Method::Stream | Method::Subscribe => {
+        A2aMethod::Send | A2aMethod::Stream | A2aMethod::Subscribe => {
             Err(Failure::new(Code::Internal, "messages and streams are dispatched separately"))
         }
     }
 }
 
 /// Returns the operation under which an agent's exposure lists the method.
-pub(super) const fn protocol_operation(operation: Method) -> ProtocolOperation {
+pub(super) const fn protocol_operation(operation: A2aMethod) -> ProtocolOperation {
     match operation {
-        Method::Send => ProtocolOperation::Send,
-        Method::Stream => ProtocolOperation::Stream,
-        Method::Get | Method::Status | Method::Card => ProtocolOperation::Get,
-        Method::List => ProtocolOperation::List,
-        Method::Cancel => ProtocolOperation::Cancel,
-        Method::Subscribe => ProtocolOperation::Subscribe,
-        Method::PushSet | Method::PushGet | Method::PushList | Method::PushDelete => {
+        A2aMethod::Send => ProtocolOperation::Send,
+        A2aMethod::Stream => ProtocolOperation::Stream,
+        A2aMethod::Get | A2aMethod::Status | A2aMethod::Card => ProtocolOperation::Get,
+        A2aMethod::List => ProtocolOperation::List,
+        A2aMethod::Cancel => ProtocolOperation::Cancel,
+        A2aMethod::Subscribe => ProtocolOperation::Subscribe,
+        A2aMethod::PushSet | A2aMethod::PushGet | A2aMethod::PushList | A2aMethod::PushDelete => {
             ProtocolOperation::Push
         }
-        Method::ExtendedCard => ProtocolOperation::ExtendedCard,
+        A2aMethod::ExtendedCard => ProtocolOperation::ExtendedCard,
     }
 }
 
 /// Returns the right that a token needs for the method.
-pub(super) const fn required_right(operation: Method) -> Right {
+pub(super) const fn required_right(operation: A2aMethod) -> Right {
     match operation {
-        Method::Send | Method::Stream | Method::Cancel => Right::Run,
-        Method::Get
-        | Method::Status
-        | Method::Card
-        | Method::List
-        | Method::Subscribe
-        | Method::PushSet
-        | Method::PushGet
-        | Method::PushList
-        | Method::PushDelete
-        | Method::ExtendedCard => Right::Read,
+        A2aMethod::Send | A2aMethod::Stream | A2aMethod::Cancel => Right::Run,
+        A2aMethod::Get
+        | A2aMethod::Status
+        | A2aMethod::Card
+        | A2aMethod::List
+        | A2aMethod::Subscribe
+        | A2aMethod::PushSet
+        | A2aMethod::PushGet
+        | A2aMethod::PushList
+        | A2aMethod::PushDelete
+        | A2aMethod::ExtendedCard => Right::Read,
     }
 }

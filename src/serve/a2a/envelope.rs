@@ -16,16 +16,16 @@ use uuid::Uuid;
 
 use super::dispatch::RequestDialect;
 use super::operations::{self, SentMessage};
-use super::request_headers::RequestMetadata;
+use super::request_metadata::RequestMetadata;
 use super::{card, exposure, version};
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::response::{self, to_json};
 use crate::wire::envelope::{Envelope, EnvelopeCall, unreadable_response};
 
 /// Answers a request whose body is an envelope.
 pub(super) async fn respond(
-    app: &App,
+    app: &AppState,
     caller: AuthenticatedCaller,
     agent: &AgentId,
     (body, metadata): (Value, RequestMetadata),
@@ -38,13 +38,13 @@ pub(super) async fn respond(
         }
     };
     match execute(app, caller, agent, &envelope, metadata).await {
-        Ok(result) => response::ok(&envelope.response(&id, now(), result)),
-        Err(failure) => error_response(&failure, &envelope.error(&id, now(), &failure)),
+        Ok(result) => response::ok_response(&envelope.response(&id, now(), result)),
+        Err(failure) => error_response(&failure, &envelope.error_response(&id, now(), &failure)),
     }
 }
 
 async fn execute(
-    app: &App,
+    app: &AppState,
     caller: AuthenticatedCaller,
     agent: &AgentId,
     envelope: &Envelope,
@@ -66,7 +66,7 @@ async fn execute(
         EnvelopeCall::Status | EnvelopeCall::Capabilities => (ProtocolOperation::Get, Right::Read),
     };
     if let Some(spec) = app.agents.get(agent) {
-        exposure::check(spec, version, Binding::HttpJson, operation)?;
+        exposure::check_operation(spec, version, Binding::HttpJson, operation)?;
     }
     let caller = caller.require_right(right, Some(agent))?;
     match call {
@@ -84,5 +84,8 @@ async fn execute(
 fn error_response(failure: &Failure, body: &Value) -> Response {
     let status = StatusCode::from_u16(problem::wire_codes(failure.code).http);
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response::with_failure_headers(response::json("application/json", status, body), failure)
+    response::with_failure_headers(
+        response::json_response("application/json", status, body),
+        failure,
+    )
 }

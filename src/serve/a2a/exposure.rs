@@ -12,7 +12,7 @@ use algonius_actors::model::failure::Failure;
 ///
 /// # Errors
 /// `version-unsupported`, `push-unsupported` or `operation-unsupported`.
-pub fn check(
+pub fn check_operation(
     spec: &AgentSpec,
     version: ProtocolVersion,
     binding: Binding,
@@ -129,9 +129,9 @@ mod tests {
             operations: vec![ProtocolOperation::Send],
             ..EndpointConfig::default()
         };
-        let spec = crate::serve::tests::spec("a", endpoint_config);
+        let spec = crate::serve::tests::agent_spec("a", endpoint_config);
         let code = |version, binding, operation| {
-            check(&spec, version, binding, operation).err().map(|failure| failure.code)
+            check_operation(&spec, version, binding, operation).err().map(|failure| failure.code)
         };
         let (v1, jsonrpc) = (ProtocolVersion::V1_0, Binding::JsonRpc);
         assert_eq!(code(v1, jsonrpc, ProtocolOperation::Send), None);

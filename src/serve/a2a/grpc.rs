@@ -24,7 +24,7 @@ use tonic::service::Routes;
 use tonic::{Response, Status};
 
 use super::streaming::ResumableEvents;
-use crate::serve::App;
+use crate::serve::AppState;
 
 /// Response of a unary method.
 type GrpcResponse<T> = Result<Response<T>, Status>;
@@ -33,7 +33,7 @@ type GrpcResponse<T> = Result<Response<T>, Status>;
 type GrpcStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Returns the routes of both services. They have no fallback, so that other paths are not affected.
-pub(in crate::serve) fn routes(app: &App) -> Router {
+pub(in crate::serve) fn routes(app: &AppState) -> Router {
     let v0_3_server =
         a2a_v1::a2a_service_server::A2aServiceServer::new(v0_3::GrpcServiceV03::new(app.clone()));
     let v1_server =

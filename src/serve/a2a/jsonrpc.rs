@@ -1,6 +1,6 @@
 //! A2A over JSON-RPC, both versions: `POST /agents/<id>/v1`.
 
-use algonius_a2a::Method;
+use algonius_a2a::A2aMethod;
 use algonius_a2a::jsonrpc::{
     JsonRpcCall, JsonRpcId, RejectedCall, failure_response, parse_call, success_response,
 };
@@ -13,28 +13,28 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::dispatch::{OperationRequest, OperationResponse, RequestDialect, perform};
-use super::request_headers::RequestMetadata;
+use super::request_metadata::RequestMetadata;
 use super::{sse, version};
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
 use crate::serve::http::{body, response};
 
 /// Answers one call. Authentication precedes every other inspection of the request.
 pub async fn call(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(agent): PathParam,
     request: Request,
 ) -> Response {
     // All that the headers tell is read before the body consumes the request.
     let requested_version = version::requested_version(&request);
-    let metadata = RequestMetadata::of(request.headers());
+    let metadata = RequestMetadata::from_headers(request.headers());
     let reads_events = sse::accepts_event_stream(request.headers());
     let version = version::response_version(&request);
     // The bytes are dropped as soon as they are parsed: a waiting request would otherwise keep them in memory,
     // together with the connection buffer that contains them.
-    let call = match body::read_json(&app, request).await {
+    let call = match body::read_json_bytes(&app, request).await {
         Ok(bytes) => parse_call(&bytes),
         Err(refusal) => return error_response(JsonRpcId::NULL, &refusal, true),
     };
@@ -54,9 +54,11 @@ pub async fn call(
         metadata,
     });
     match respond(&app, caller, &agent, requested_version, operation_request).await {
-        Ok(OperationResponse::Complete(result)) => {
-            response::large_json("application/json", StatusCode::OK, success_response(id, result))
-        }
+        Ok(OperationResponse::Complete(result)) => response::streaming_json_response(
+            "application/json",
+            StatusCode::OK,
+            success_response(id, result),
+        ),
         Ok(OperationResponse::Stream(events)) => {
             // Each event repeats the id of the call, and so does the failure that may end the stream.
             let (event_id, failure_id) = (id.clone(), id);
@@ -64,20 +66,20 @@ pub async fn call(
                 move |event| success_response(event_id.clone(), dialect.write_event(event));
             let write_failure =
                 move |refusal: &Failure| failure_response(failure_id.clone(), refusal);
-            sse::response(events, write_event, write_failure)
+            sse::stream_events(events, write_event, write_failure)
         }
         // A client of 0.3 that requested events reads nothing else; a client of 1.0 expects a plain response.
         Err(refusal)
             if reads_events && operation.is_streamed() && dialect == RequestDialect::Rpc0_3 =>
         {
-            sse::refusal(&failure_response(id, &refusal))
+            sse::single_event_response(&failure_response(id, &refusal))
         }
         Err(refusal) => error_response(id, &refusal, false),
     }
 }
 
 async fn respond(
-    app: &App,
+    app: &AppState,
     caller: AuthenticatedCaller,
     agent: &str,
     requested_version: Result<ProtocolVersion, Failure>,
@@ -85,7 +87,7 @@ async fn respond(
 ) -> Result<OperationResponse, Failure> {
     // Only now: an error must carry the id of its call, which is known after the body was parsed.
     requested_version?;
-    perform(app, caller, &app.agents.id(agent)?, operation_request?).await
+    perform(app, caller, &app.agents.resolve_id(agent)?, operation_request?).await
 }
 
 /// Returns the dialect and operation of a method. The method name determines the version; an unknown name is refused
@@ -93,11 +95,11 @@ async fn respond(
 fn resolve_method(
     method: &str,
     version: ProtocolVersion,
-) -> Result<(RequestDialect, Method), Failure> {
-    if let Some(operation) = Method::of_1_0(method) {
+) -> Result<(RequestDialect, A2aMethod), Failure> {
+    if let Some(operation) = A2aMethod::from_name_1_0(method) {
         return Ok((RequestDialect::V1_0, operation));
     }
-    if let Some(operation) = Method::of_0_3(method) {
+    if let Some(operation) = A2aMethod::from_name_0_3(method) {
         return Ok((RequestDialect::Rpc0_3, operation));
     }
     let message = format!("there is no such method in A2A {}", version.as_str());
@@ -106,9 +108,13 @@ fn resolve_method(
 
 /// Creates a JSON-RPC error. Its HTTP status is 200, except if the body was not received, or if the state of the
 /// service is the cause, so that a reverse proxy can react to it.
-fn error_response(id: JsonRpcId, refusal: &Failure, is_transport_error: bool) -> Response {
-    let uses_http_status = is_transport_error || problem::is_unavailable(refusal.code);
-    let status = if uses_http_status { response::status(refusal.code) } else { StatusCode::OK };
-    let body = failure_response(id, refusal);
-    response::with_failure_headers(response::json("application/json", status, &body), refusal)
+fn error_response(id: JsonRpcId, failure: &Failure, is_transport_error: bool) -> Response {
+    let uses_http_status = is_transport_error || problem::is_unavailable(failure.code);
+    let status =
+        if uses_http_status { response::http_status(failure.code) } else { StatusCode::OK };
+    let body = failure_response(id, failure);
+    response::with_failure_headers(
+        response::json_response("application/json", status, &body),
+        failure,
+    )
 }

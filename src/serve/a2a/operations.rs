@@ -23,10 +23,10 @@ use algonius_actors::model::id::{AgentId, ContextId};
 use futures_util::TryStreamExt;
 
 use super::exposure;
-use super::request_headers::RequestMetadata;
+use super::request_metadata::RequestMetadata;
 use super::streaming::{self, ResumableEvents, StreamRange};
 use super::task::{self, TaskView};
-use crate::serve::App;
+use crate::serve::AppState;
 
 /// Number of tasks on a page if the caller requests none.
 const DEFAULT_PAGE_SIZE: u32 = 50;
@@ -50,12 +50,13 @@ pub struct SentMessage {
 /// the end that the caller waits for cannot be recorded. An accepted message is otherwise never an error,
 /// however its task ends.
 pub async fn send(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     sent_message: SentMessage,
 ) -> Result<SendResponse, Failure> {
-    let (wait, history) = (sent_message.request.send_mode, sent_message.request.history);
+    let (send_mode, history) =
+        (sent_message.request.send_mode, sent_message.request.history_length);
     // A separate box, so that a waiting request does not retain the memory of the submission.
     let submit_reply = Box::pin(submit(app, caller, agent, sent_message)).await?;
     let SubmitReply { execution, progress, ended_record: ended, .. } = submit_reply;
@@ -66,7 +67,7 @@ pub async fn send(
             if !caller.scope.allows(Right::Read, Some(agent)) {
                 lookup::find_by_id(app, caller, agent, execution).await?; // Who may not look does not wait.
             }
-            let raw_answer = match wait {
+            let raw_answer = match send_mode {
                 SendMode::Blocking => {
                     app.api.requests.wait_until_settled(agent, execution, progress).await?
                 }
@@ -80,7 +81,7 @@ pub async fn send(
     match &record.failure {
         // A caller that waits learns that the service is too busy from the status, so that it tries again; the task
         // alone says `rejected`, which is final.
-        Some(failure) if failure.code == Code::QueueTimeout && wait == SendMode::Blocking => {
+        Some(failure) if failure.code == Code::QueueTimeout && send_mode == SendMode::Blocking => {
             return Err(failure.clone());
         }
         _ => {}
@@ -100,13 +101,13 @@ pub async fn send(
 /// # Errors
 /// Fails if the message is refused.
 pub async fn stream(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     sent_message: SentMessage,
 ) -> Result<ResumableEvents, Failure> {
     let (history, wants_cursors) =
-        (sent_message.request.history, sent_message.metadata.wants(CURSOR_EXTENSION));
+        (sent_message.request.history_length, sent_message.metadata.wants(CURSOR_EXTENSION));
     // A stream of a new message has no earlier position, whatever header the client repeats.
     let range = StreamRange {
         continues_past_questions: false,
@@ -125,7 +126,7 @@ pub async fn stream(
 /// # Errors
 /// Fails if the caller has no such task at this agent, or if the task has ended.
 pub async fn subscribe(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     id: &str,
@@ -144,7 +145,7 @@ pub async fn subscribe(
 }
 
 /// Returns the part of an execution that a caller streams, as far as it does not depend on the operation.
-fn stream_range(app: &App, agent: &AgentId, metadata: &RequestMetadata) -> StreamRange {
+fn stream_range(app: &AppState, agent: &AgentId, metadata: &RequestMetadata) -> StreamRange {
     let streams_output =
         app.agents.get(agent).is_none_or(|spec| spec.endpoint_config.stream_output);
     let with_stderr = metadata.wants(STDERR_EXTENSION);
@@ -172,12 +173,12 @@ fn with_cursors(events: ResumableEvents) -> ResumableEvents {
 
 /// Submits a message: a new execution, or the answer to the request of an existing one.
 async fn submit(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     sent_message: SentMessage,
 ) -> Result<SubmitReply, Failure> {
-    let SentMessage { version, metadata, request: SendRequest { message, push: push_config, .. } } =
+    let SentMessage { version, metadata, request: SendRequest { message, push_config, .. } } =
         sent_message;
     if let Some(spec) = app.agents.get(agent) {
         exposure::check_media_types(spec, &message.parts)?;
@@ -198,22 +199,25 @@ async fn submit(
         if let Some(submit_reply) = answer::answer_interactions(app, caller, task, &message).await?
         {
             if let Some(config) = push_config {
-                let target = push::push_target(app, caller, task.id, version, config)?;
-                push::register(app, target, task.last_event).await?;
+                let target = push::build_message_target(app, caller, task.id, version, config)?;
+                push::register(app, target, task.last_event_number).await?;
             }
             return Ok(submit_reply);
         }
     }
-    let request = message::request(caller, agent, (message, metadata), continued_task.as_ref())?;
+    let request =
+        message::build_request(caller, agent, (message, metadata), continued_task.as_ref())?;
     // An agent that was removed meanwhile is refused by the tree, so no check is needed for it here.
     if let Some(spec) = app.agents.get(agent) {
         override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
     }
     let submit_reply = app.api.requests.submit(caller, request).await?;
     if let Some(config) = push_config {
-        let target = push::push_target(app, caller, submit_reply.execution, version, config)?;
+        let target =
+            push::build_message_target(app, caller, submit_reply.execution, version, config)?;
         // Push notifications start after this event: earlier events precede the message.
-        push::register(app, target, continued_task.map_or(0, |record| record.last_event)).await?;
+        push::register(app, target, continued_task.map_or(0, |record| record.last_event_number))
+            .await?;
     }
     Ok(submit_reply)
 }
@@ -223,13 +227,13 @@ async fn submit(
 /// # Errors
 /// Fails if the caller has no such task at this agent.
 pub async fn get(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     query: TaskQuery,
 ) -> Result<Task, Failure> {
     let record = lookup::find(app, caller, agent, &query.id).await?;
-    TaskView::read(&app.api, &record).await?.task(query.history).await
+    TaskView::read(&app.api, &record).await?.task(query.history_length).await
 }
 
 /// Lists tasks of the caller, or of all callers for an administrator, most recent status change first.
@@ -237,7 +241,7 @@ pub async fn get(
 /// # Errors
 /// Fails if the request is invalid.
 pub async fn list(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     request: ListRequest,
@@ -248,7 +252,7 @@ pub async fn list(
     let has_more = records.len() > page_size as usize;
     records.truncate(page_size as usize);
     let last = records.last().filter(|_| has_more);
-    let next_page_token = last.map(|last| page_cursor::write((last.status_changed_at(), last.id)));
+    let next_page_token = last.map(|last| page_cursor::encode((last.status_changed_at(), last.id)));
     let history = HistoryLength::Last(request.history_length.unwrap_or(0));
     let mut tasks = Vec::with_capacity(records.len());
     for record in &records {
@@ -256,7 +260,7 @@ pub async fn list(
         tasks.push(if request.include_artifacts {
             view.task(history).await?
         } else {
-            view.outline(history).await?
+            view.without_artifacts(history).await?
         });
     }
     let next_page_token = next_page_token.unwrap_or_default();
@@ -276,7 +280,7 @@ fn page_query(
     // Some clients send an empty token for the first page.
     let token = request.page_token.as_deref().filter(|token| !token.is_empty());
     let read_cursor = |token| {
-        page_cursor::read(token).ok_or_else(|| {
+        page_cursor::decode(token).ok_or_else(|| {
             invalid_params("`pageToken` must be the `nextPageToken` of an earlier page")
         })
     };
@@ -298,7 +302,7 @@ fn page_query(
 /// Fails when the caller has no such task at this agent, when the task has ended before, or when its end
 /// cannot be recorded.
 pub async fn cancel(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     id: &str,
@@ -308,7 +312,8 @@ pub async fn cancel(
     // The cancellation is accepted before the process is gone; the answer must show the final state.
     app.api.requests.wait_until_ended(&record, progress).await?;
     // Read again, because the record above is older than the end.
-    get(app, caller, agent, TaskQuery { id: id.to_owned(), history: HistoryLength::All }).await
+    get(app, caller, agent, TaskQuery { id: id.to_owned(), history_length: HistoryLength::All })
+        .await
 }
 
 #[cfg(test)]
@@ -345,7 +350,7 @@ mod tests {
         for (token, expected) in [
             (None, Ok(None)),
             (Some(String::new()), Ok(None)),
-            (Some(page_cursor::write(position)), Ok(Some(position))),
+            (Some(page_cursor::encode(position)), Ok(Some(position))),
             (Some("next".to_owned()), Err(Code::InvalidParams)),
         ] {
             let list = ListRequest { page_token: token, ..ListRequest::default() };

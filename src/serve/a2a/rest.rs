@@ -5,7 +5,7 @@ pub mod media;
 
 use std::collections::HashMap;
 
-use algonius_a2a::Method as Operation;
+use algonius_a2a::A2aMethod as Operation;
 use algonius_a2a::v0_3::rest::read::parse_body as parse;
 use algonius_a2a::{problem, with_path_params};
 use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
@@ -17,9 +17,9 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 
 use super::dispatch::{OperationRequest, OperationResponse, RequestDialect, perform};
-use super::request_headers::RequestMetadata;
+use super::request_metadata::RequestMetadata;
 use super::{envelope, sse, version};
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::AgentSubpath;
 use crate::serve::http::{body, response};
@@ -41,7 +41,7 @@ enum RestResponse {
 
 /// Answers a call to a path below `/agents/<id>/v1/`. Authentication precedes every other inspection of the request.
 pub async fn call(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     AgentSubpath { agent, subpath }: AgentSubpath,
     request: Request,
@@ -55,53 +55,57 @@ pub async fn call(
     let result_media_type = media::for_results(request.headers(), version);
     let error_media_type = media::for_errors(request.headers());
     let has_other_content_type =
-        request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json(&request);
+        request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json_request(&request);
     match respond(&app, caller, (&agent, &subpath), (requested_version, dialect), request).await {
         Ok(RestResponse::Envelope(response)) => response,
         Ok(RestResponse::Operation(OperationResponse::Complete(Value::Null))) => {
             // HTTP+JSON transports protobuf messages: an empty message is an empty object, not `null`.
-            response::json(result_media_type, StatusCode::OK, &empty_object())
+            response::json_response(result_media_type, StatusCode::OK, &empty_object())
         }
         Ok(RestResponse::Operation(OperationResponse::Complete(result))) => {
-            response::large_json(result_media_type, StatusCode::OK, result)
+            response::streaming_json_response(result_media_type, StatusCode::OK, result)
         }
         Ok(RestResponse::Operation(OperationResponse::Stream(events))) => {
-            let write_failure = move |refusal: &Failure| {
-                problem::rest_body(refusal, version, problem::http_status(refusal.code, version))
+            let write_failure = move |failure: &Failure| {
+                problem::rest_error_body(
+                    failure,
+                    version,
+                    problem::http_status(failure.code, version),
+                )
             };
-            sse::response(events, move |event| dialect.write_event(event), write_failure)
+            sse::stream_events(events, move |event| dialect.write_event(event), write_failure)
         }
         // A fault for which HTTP itself has a status is reported with that status.
-        Err(refusal) if has_other_content_type && refusal.code == Code::ContentType => {
+        Err(failure) if has_other_content_type && failure.code == Code::ContentType => {
             error_response(
-                &refusal,
+                &failure,
                 version,
-                (problem::http_status_before_dispatch(refusal.code), error_media_type),
+                (problem::http_status_before_dispatch(failure.code), error_media_type),
             )
         }
-        Err(refusal) => error_response(
-            &refusal,
+        Err(failure) => error_response(
+            &failure,
             version,
-            (problem::http_status(refusal.code, version), error_media_type),
+            (problem::http_status(failure.code, version), error_media_type),
         ),
     }
 }
 
 async fn respond(
-    app: &App,
+    app: &AppState,
     caller: AuthenticatedCaller,
     (agent, subpath): (&str, &str),
     (requested_version, dialect): (Result<ProtocolVersion, Failure>, RequestDialect),
     request: Request,
 ) -> Result<RestResponse, Failure> {
     requested_version?;
-    let agent = app.agents.id(agent)?;
+    let agent = app.agents.resolve_id(agent)?;
     let RouteMatch { operation, path_params: path_values } =
         match_route(request.method(), subpath)?;
-    let metadata = RequestMetadata::of(request.headers())?;
+    let metadata = RequestMetadata::from_headers(request.headers())?;
     let query_params = query_params(request.uri().query().unwrap_or_default());
     let params = match *request.method() {
-        Method::POST | Method::PUT => parse(&body::read_json_or_empty(app, request).await?)?,
+        Method::POST | Method::PUT => parse(&body::read_json_bytes_or_empty(app, request).await?)?,
         _ => query_params,
     };
     if operation == Operation::Send && is_envelope(&params) {
@@ -173,11 +177,11 @@ fn empty_object() -> Value {
 }
 
 fn error_response(
-    refusal: &Failure,
+    failure: &Failure,
     version: ProtocolVersion,
     (status, media_type): (u16, &'static str),
 ) -> Response {
-    let body = problem::rest_body(refusal, version, status);
+    let body = problem::rest_error_body(failure, version, status);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response::with_failure_headers(response::json(media_type, status, &body), refusal)
+    response::with_failure_headers(response::json_response(media_type, status, &body), failure)
 }

@@ -19,7 +19,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Sends a stream as server-sent events. `write_event` and `write_failure` return the JSON of an event and of a
 /// failure.
-pub fn response(
+pub fn stream_events(
     events: ResumableEvents,
     write_event: impl Fn(StreamEvent) -> Value + Send + 'static,
     write_failure: impl Fn(&Failure) -> Value + Send + 'static,
@@ -33,11 +33,11 @@ pub fn response(
         };
         Ok::<_, Infallible>(event)
     });
-    stream(sse_events)
+    to_response(sse_events)
 }
 
 /// Sends lines as server-sent events, with headers that disable buffering in proxies.
-pub fn stream(
+pub fn to_response(
     sse_events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
 ) -> Response {
     let mut response = Sse::new(sse_events)
@@ -51,7 +51,7 @@ pub fn stream(
 }
 
 /// Sends a refusal as the only event, for clients that read nothing but events.
-pub fn refusal(body: &Value) -> Response {
+pub fn single_event_response(body: &Value) -> Response {
     let event = Event::default().data(to_json_text(body));
     Sse::new(futures_util::stream::iter([Ok::<_, Infallible>(event)])).into_response()
 }

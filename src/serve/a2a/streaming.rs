@@ -4,7 +4,7 @@
 //! that a client that reads nothing costs one piece of memory, however long the answer is.
 
 pub mod artifact_chunks;
-pub mod event_id;
+pub mod stream_cursor;
 pub mod text_progress;
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use algonius_a2a::v1::{HistoryLength, StreamEvent, TaskState};
 use algonius_actors::api::{Api, Subscription, SubscriptionItem};
 use algonius_actors::model::execution::event::{Event, EventKind, TextChannel};
 use algonius_actors::model::execution::progress::PartialAnswer;
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::failure::Failure;
 
 use futures_util::Stream;
@@ -22,18 +22,18 @@ use futures_util::Stream;
 use super::task::TaskView;
 use super::task::updates::{TaskUpdates, has_unsent_question};
 use artifact_chunks::ArtifactChunks;
-use event_id::EventId;
+use stream_cursor::StreamCursor;
 use text_progress::{TextProgress, is_end_of_work};
 
 /// Stream of events with the cursor after each; a client can resume the stream after any of them.
 pub type ResumableEvents =
-    Pin<Box<dyn Stream<Item = Result<(EventId, StreamEvent), Failure>> + Send>>;
+    Pin<Box<dyn Stream<Item = Result<(StreamCursor, StreamEvent), Failure>> + Send>>;
 
 /// Part of an execution that is streamed, and the form of the stream.
 #[derive(Debug, Clone, Default)]
 pub struct StreamRange {
     /// Last position that the client knows; without it the stream starts with a snapshot.
-    pub after: Option<EventId>,
+    pub after: Option<StreamCursor>,
     /// True if the stream continues after questions, up to the end.
     pub continues_past_questions: bool,
     /// True if artifacts are sent at the end only.
@@ -49,7 +49,7 @@ pub struct StreamRange {
 /// Fails if the ledger cannot be read.
 pub async fn stream(
     api: &Api,
-    record: Record,
+    record: ExecutionRecord,
     range: StreamRange,
     history: HistoryLength,
 ) -> Result<ResumableEvents, Failure> {
@@ -60,10 +60,10 @@ pub async fn stream(
         queued = view.queued();
         let task = view.task(history).await?;
         sent_state = task.status.state;
-        let cursor = EventId::from(record.last_event);
+        let cursor = StreamCursor::from(record.last_event_number);
         ready.push_back(StreamItem::Update(cursor, Box::new(StreamEvent::Task(task))));
     }
-    let after = range.after.clone().unwrap_or_else(|| record.last_event.into());
+    let after = range.after.clone().unwrap_or_else(|| record.last_event_number.into());
     // Following starts at the snapshot's last event, so that nothing between both is lost or sent twice.
     let subscription = Subscription::new(api.reader.clone(), record.clone(), after.event, None)
         .with_reported_position(queued);
@@ -81,7 +81,8 @@ pub async fn stream(
         record.attempt_id,
         &[TextChannel::Stdout, TextChannel::Stderr, TextChannel::Answer],
     );
-    let texts = after.texts.as_ref().map_or(texts.clone(), |known_texts| texts.after(known_texts));
+    let texts =
+        after.texts.as_ref().map_or(texts.clone(), |known_texts| texts.resumed_from(known_texts));
     let (api, is_queued) = (api.clone(), queued.is_some());
     let has_unsent_question = has_unsent_question(&record);
     let is_over = sent_state.is_terminal();
@@ -105,13 +106,13 @@ pub async fn stream(
 /// Item that can be sent next.
 enum StreamItem {
     /// Update with the position after it.
-    Update(EventId, Box<StreamEvent>),
+    Update(StreamCursor, Box<StreamEvent>),
     /// Chunks of an artifact.
     Chunks(ArtifactChunks),
     /// An event that is sent after all text that exists now.
     Event(Box<Event>),
     /// End of the execution or request for input; sent after all text.
-    EndOrQuestion(Box<Record>),
+    EndOrQuestion(Box<ExecutionRecord>),
 }
 
 /// Remaining part of a stream.
@@ -132,7 +133,7 @@ struct TaskStream {
 }
 
 impl TaskStream {
-    async fn next(&mut self) -> Result<Option<(EventId, StreamEvent)>, Failure> {
+    async fn next(&mut self) -> Result<Option<(StreamCursor, StreamEvent)>, Failure> {
         loop {
             if self.may_have_unsent_text {
                 match self.next_text().await? {
@@ -184,8 +185,8 @@ impl TaskStream {
         let number = event.number;
         // Before anything is sent: a new attempt has new texts, and the places in them start again.
         self.texts.apply_event(&event.data);
-        self.texts.supersede(&event.data);
-        if let Some(mut chunks) = ArtifactChunks::of(&event) {
+        self.texts.apply_superseded_answer(&event.data);
+        if let Some(mut chunks) = ArtifactChunks::from_event(&event) {
             if self.range.sends_artifacts_at_end {
                 self.last_event = number;
                 return Ok(());
@@ -193,7 +194,7 @@ impl TaskStream {
             chunks.skip(self.already_sent_bytes(&chunks));
             // The program may continue for a while after its answer; the answer is not sent again in that case.
             if let Some(text) =
-                chunks.only_text().filter(|text| self.texts.is_of_attempt(text.attempt_id))
+                chunks.single_text_range().filter(|text| self.texts.is_of_attempt(text.attempt_id))
             {
                 self.texts.skip_to(text.channel, text.to);
             }
@@ -213,7 +214,7 @@ impl TaskStream {
     /// Returns the number of bytes of an artifact's event that were sent before: by another stream that this stream
     /// continues, or while the answer grew.
     fn already_sent_bytes(&self, chunks: &ArtifactChunks) -> u64 {
-        let sent_bytes = chunks.only_text().map_or(0, |text| {
+        let sent_bytes = chunks.single_text_range().map_or(0, |text| {
             let sent_bytes = self.texts.sent_bytes(text.attempt_id, text.channel);
             // If the text was shorter before, it is another text, which is sent from its start.
             // Only these channels grow in a stream before their event.
@@ -228,7 +229,7 @@ impl TaskStream {
     async fn next_chunk(
         &mut self,
         mut chunks: ArtifactChunks,
-    ) -> Result<(EventId, StreamEvent), Failure> {
+    ) -> Result<(StreamCursor, StreamEvent), Failure> {
         let TaskUpdates { api, record, .. } = &self.updates;
         let (update, is_last) = chunks.next(api, record).await?;
         match is_last {
@@ -247,18 +248,18 @@ impl TaskStream {
     }
 
     /// Returns the next piece of a text that grows; `None` when all of it was sent.
-    async fn next_text(&mut self) -> Result<Option<(EventId, StreamEvent)>, Failure> {
+    async fn next_text(&mut self) -> Result<Option<(StreamCursor, StreamEvent)>, Failure> {
         let TaskUpdates { api, record, .. } = &self.updates;
-        if let Some(PartialAnswer { attempt_id, channel, from }) =
+        if let Some(PartialAnswer { attempt_id, channel, start_offset }) =
             self.subscription.partial_answer().filter(|_| !self.range.sends_artifacts_at_end)
         {
             self.texts.advance_to(attempt_id);
-            self.texts.skip_to(channel, from);
+            self.texts.skip_to(channel, start_offset);
             let next = self.texts.next_of(channel, api, record).await?;
             if let Some((text_range, text)) = next {
                 return Ok(Some((
                     self.cursor(),
-                    self.updates.artifact_update(text, text_range.from > from),
+                    self.updates.answer_update(text, text_range.from > start_offset),
                 )));
             }
         }
@@ -272,24 +273,26 @@ impl TaskStream {
     }
 
     /// Sends the end of the execution or its question; before that all artifacts, if none was sent so far.
-    async fn push_end(&mut self, record: &Record) -> Result<(), Failure> {
+    async fn push_end(&mut self, record: &ExecutionRecord) -> Result<(), Failure> {
         let api = self.updates.api.clone();
         let view = TaskView::read(&api, record).await?;
         if self.range.sends_artifacts_at_end {
             self.ready.extend(
-                view.artifact_events().filter_map(ArtifactChunks::of).map(StreamItem::Chunks),
+                view.artifact_events()
+                    .filter_map(ArtifactChunks::from_event)
+                    .map(StreamItem::Chunks),
             );
         }
         if let Some(update) = self.updates.end_event(&view).await? {
-            let cursor = EventId::from(record.last_event);
+            let cursor = StreamCursor::from(record.last_event_number);
             self.ready.push_back(StreamItem::Update(cursor, Box::new(update)));
         }
         Ok(())
     }
 
     /// Returns the cursor after the last sent item.
-    fn cursor(&self) -> EventId {
-        EventId {
+    fn cursor(&self) -> StreamCursor {
+        StreamCursor {
             event: self.last_event,
             byte_offset: self.byte_offset,
             texts: self.texts.cursor(),

@@ -1,7 +1,7 @@
 //! An execution as an A2A task: one internal state machine, with total mappings to the shapes of the protocol.
 
 pub mod artifact;
-mod notice;
+mod service_messages;
 pub mod updates;
 
 use std::collections::BTreeMap;
@@ -17,17 +17,19 @@ use algonius_actors::model::execution::event::{
     ANSWER_ARTIFACT_ID, Event, EventKind, MessageRole, TextChannel,
 };
 use algonius_actors::model::execution::progress::RawAnswer;
-use algonius_actors::model::execution::record::{PublicState, Record};
-use algonius_actors::model::execution::{AttemptId, Outcome, State};
+use algonius_actors::model::execution::record::{ExecutionRecord, PublicState};
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Outcome};
 use algonius_actors::model::failure::Failure;
-use notice::{
+use serde_json::Value;
+use service_messages::{
     CONTINUITY_KEY, CONTINUITY_LOST, auth_required_message, failure_message, interaction_message,
     message,
 };
-use serde_json::Value;
 
-use artifact::{ArtifactLosses, REDACTED_KEY, artifact, extend};
-pub use notice::{deadline_message, queue_message, session_lost_message, warning_message};
+use artifact::{ArtifactLosses, REDACTED_KEY, append_parts, artifact};
+pub use service_messages::{
+    deadline_message, queue_message, session_lost_message, warning_message,
+};
 
 /// Key in the metadata of an ended task for the warnings of its last attempt.
 const WARNINGS_KEY: &str = "warnings";
@@ -37,7 +39,7 @@ const MAX_WARNINGS: usize = 20;
 
 /// Returns the state of the task for the state and the outcome of an execution.
 #[must_use]
-pub fn task_state(record: &Record) -> TaskState {
+pub fn task_state(record: &ExecutionRecord) -> TaskState {
     match record.public_state() {
         PublicState::Submitted => TaskState::Submitted,
         PublicState::Working => TaskState::Working,
@@ -68,7 +70,7 @@ pub const fn public_state(state: TaskState) -> PublicState {
 /// Execution as read at one moment, for the conversion into a task.
 pub struct TaskView<'r> {
     api: &'r Api,
-    record: &'r Record,
+    record: &'r ExecutionRecord,
     events: Vec<Event>,
     queued: Option<Queued>,
 }
@@ -78,11 +80,11 @@ impl<'r> TaskView<'r> {
     ///
     /// # Errors
     /// Fails if the ledger cannot be read.
-    pub async fn read(api: &'r Api, record: &'r Record) -> Result<Self, Failure> {
+    pub async fn read(api: &'r Api, record: &'r ExecutionRecord) -> Result<Self, Failure> {
         let mut events = api.reader.events(record, 0).await?;
         // The record was read before the events. Later events would show a state that the record does not have yet.
-        events.retain(|event| event.number <= record.last_event);
-        let queued = api.reader.queued(record).await;
+        events.retain(|event| event.number <= record.last_event_number);
+        let queued = api.reader.queue_position(record).await;
         Ok(Self { api, record, events, queued })
     }
 
@@ -134,14 +136,14 @@ impl<'r> TaskView<'r> {
     /// Fails if the ledger cannot be read.
     pub async fn task(&self, history: HistoryLength) -> Result<Task, Failure> {
         let artifacts = self.artifacts().await?;
-        Ok(Task { artifacts, ..self.outline(history).await? })
+        Ok(Task { artifacts, ..self.without_artifacts(history).await? })
     }
 
     /// Returns the task without its artifacts.
     ///
     /// # Errors
     /// Fails if the ledger cannot be read.
-    pub async fn outline(&self, history: HistoryLength) -> Result<Task, Failure> {
+    pub async fn without_artifacts(&self, history: HistoryLength) -> Result<Task, Failure> {
         Ok(Task {
             id: self.record.id.to_string(),
             context_id: self.record.context.0.clone(),
@@ -181,7 +183,9 @@ impl<'r> TaskView<'r> {
         for event in &self.events {
             match &event.data {
                 // Warnings of an attempt that was retried no longer apply.
-                EventKind::StateChanged(change) if change.to == State::Starting => warnings.clear(),
+                EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
+                    warnings.clear();
+                }
                 EventKind::Warning { message } if warnings.len() < MAX_WARNINGS => {
                     warnings.push(message.as_str().into());
                 }
@@ -226,11 +230,11 @@ impl<'r> TaskView<'r> {
                 let open = self.api.approvals.open_interactions(self.record).await?;
                 Ok(interaction_message(self.record, &open))
             }
-            TaskState::InputRequired => self.open_request().await,
+            TaskState::InputRequired => self.open_question().await,
             // The protocol requires a message with this state. The agent's own message may be missing if it exceeded
             // a limit.
             TaskState::AuthRequired => {
-                let agent_message = self.open_request().await?;
+                let agent_message = self.open_question().await?;
                 Ok(Some(agent_message.unwrap_or_else(|| auth_required_message(self.record))))
             }
             TaskState::Working => self.last_message_by(MessageRole::AgentProgress).await,
@@ -246,7 +250,7 @@ impl<'r> TaskView<'r> {
     }
 
     /// Returns what the agent requests in the latest turn. A request of an earlier turn was answered.
-    async fn open_request(&self) -> Result<Option<Message>, Failure> {
+    async fn open_question(&self) -> Result<Option<Message>, Failure> {
         for event in self.events.iter().rev() {
             match &event.data {
                 // A message of the caller answers every request before it.
@@ -314,11 +318,11 @@ impl<'r> TaskView<'r> {
             else {
                 continue;
             };
-            let losses = ArtifactLosses::of(pieces);
-            let parts = parts(self.api, self.record, pieces).await?;
+            let losses = ArtifactLosses::from_parts(pieces);
+            let parts = read_parts(self.api, self.record, pieces).await?;
             let existing = artifacts.iter_mut().find(|existing| existing.artifact_id == *id);
             match existing {
-                Some(existing) if *append => extend(existing, parts, losses),
+                Some(existing) if *append => append_parts(existing, parts, losses),
                 // Without `append` an artifact with a known id replaces the one before.
                 Some(existing) => (existing.parts, existing.metadata) = (parts, losses.metadata()),
                 None => {
@@ -347,9 +351,9 @@ fn last_attempts(events: &[Event]) -> BTreeMap<u32, u32> {
 ///
 /// # Errors
 /// Fails if the ledger cannot be read.
-pub async fn parts(
+pub async fn read_parts(
     api: &Api,
-    record: &Record,
+    record: &ExecutionRecord,
     pieces: &[StoredPart],
 ) -> Result<Vec<A2aPart>, Failure> {
     let mut parts = Vec::new();
@@ -375,7 +379,7 @@ pub async fn parts(
 /// Fails if the ledger cannot be read.
 pub async fn recorded_message(
     api: &Api,
-    record: &Record,
+    record: &ExecutionRecord,
     speaker: MessageRole,
     message_id: &str,
     pieces: &[StoredPart],
@@ -387,6 +391,6 @@ pub async fn recorded_message(
         | MessageRole::AgentOutcome
         | MessageRole::AgentAnswer => Role::Agent,
     };
-    let parts = parts(api, record, pieces).await?;
+    let parts = read_parts(api, record, pieces).await?;
     Ok(message(record, message_id.to_owned(), role, parts))
 }

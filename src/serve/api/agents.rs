@@ -17,12 +17,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::invalid_params;
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::a2a::card;
 use crate::serve::a2a::card::public_address::PublicAddress;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::api::agent::{AgentActivity, AgentDetail, AgentLimits, PoolEntry};
 use crate::wire::api::{AgentEntry, AgentList};
 
@@ -34,18 +34,18 @@ const MAX_WAIT_SECONDS: u64 = 3600;
 /// # Errors
 /// `forbidden`.
 pub async fn list(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let address = app.public_addresses.of(headers.get(HOST));
+    let address = app.public_addresses.for_host(headers.get(HOST));
     let visible = app.agents.all().filter(|spec| caller.scope.allows(Right::Read, Some(&spec.id)));
     let agents = visible.map(|spec| entry(&app, spec, &address));
-    Ok(ok(&to_json(&AgentList { agents: agents.collect() })?))
+    Ok(ok_response(&to_json(&AgentList { agents: agents.collect() })?))
 }
 
-fn entry(app: &App, spec: &AgentSpec, address: &PublicAddress) -> AgentEntry {
+fn entry(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> AgentEntry {
     let access = match spec.access {
         Access::ReadOnly => "read-only",
         Access::ReadWrite => "read-write",
@@ -57,7 +57,7 @@ fn entry(app: &App, spec: &AgentSpec, address: &PublicAddress) -> AgentEntry {
         description: spec.profile.description.clone(),
         version: spec.profile.version.clone(),
         enabled: spec.enabled,
-        switched: app.admin.configuration().switched.contains(&spec.id.to_string()),
+        switched: app.admin.configuration_status().switched.contains(&spec.id.to_string()),
         unavailable: spec.unavailable_failure().map(|failure| failure.message),
         access: access.to_owned(),
         confinement: spec.confinement().cloned(),
@@ -71,21 +71,21 @@ fn entry(app: &App, spec: &AgentSpec, address: &PublicAddress) -> AgentEntry {
 /// # Errors
 /// `agent-unknown` or `forbidden`.
 pub async fn show(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
     let (spec, status) = wait_for_agent(&app, caller, &id, Duration::ZERO).await?;
     let detail = AgentDetail {
-        entry: entry(&app, &spec, &app.public_addresses.of(headers.get(HOST))),
+        entry: entry(&app, &spec, &app.public_addresses.for_host(headers.get(HOST))),
         skills: spec.profile.skills.clone(),
         limits: AgentLimits::from(&*spec),
         pool: PoolEntry::from(&status),
         queue_length: status.work.queued.len(),
         status: AgentStatus { program: app.agents.program_status(&spec.id), ..status },
     };
-    Ok(ok(&to_json(&detail)?))
+    Ok(ok_response(&to_json(&detail)?))
 }
 
 /// Maximum waiting time.
@@ -102,7 +102,7 @@ pub struct WaitQuery {
 /// # Errors
 /// `agent-unknown`, `forbidden` or `invalid-params`.
 pub async fn wait(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
     query: Result<Query<WaitQuery>, QueryRejection>,
@@ -111,17 +111,17 @@ pub async fn wait(
     let seconds = seconds.filter(|seconds| *seconds <= MAX_WAIT_SECONDS);
     let seconds = seconds.ok_or_else(|| invalid_params("the query takes `seconds`, 0 to 3600"))?;
     let (_, status) = wait_for_agent(&app, caller, &id, Duration::from_secs(seconds)).await?;
-    Ok(ok(&to_json(&AgentActivity::from(&status))?))
+    Ok(ok_response(&to_json(&AgentActivity::from(&status))?))
 }
 
 /// Returns an agent and its state once it is idle or the time has elapsed.
 async fn wait_for_agent(
-    app: &App,
+    app: &AppState,
     caller: AuthenticatedCaller,
     id: &str,
     max_wait: Duration,
 ) -> Result<(Arc<AgentSpec>, AgentStatus), Failure> {
-    let id = app.agents.id(id)?;
+    let id = app.agents.resolve_id(id)?;
     caller.require_right(Right::Read, Some(&id))?;
     let no_such_agent = || Failure::new(Code::AgentUnknown, "there is no such agent");
     let spec = app.agents.get(&id).cloned().ok_or_else(no_such_agent)?;

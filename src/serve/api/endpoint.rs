@@ -9,13 +9,13 @@ use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::serve::App;
+use crate::serve::AppState;
 
 /// Function that generates the schema of a type.
 pub(super) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
 /// Returns the schema of a type: a reference for a type with several members.
-pub(super) fn schema_of<T: JsonSchema>() -> SchemaFn {
+pub(super) fn schema_fn<T: JsonSchema>() -> SchemaFn {
     SchemaGenerator::subschema_for::<T>
 }
 
@@ -110,31 +110,37 @@ pub(super) struct ApiEndpoint {
     pub(super) input: EndpointInput,
     pub(super) responses: Vec<EndpointResponse>,
     pub(super) errors: EndpointErrors,
-    handler: MethodRouter<App>,
+    handler: MethodRouter<AppState>,
 }
 
 impl ApiEndpoint {
     /// Creates an operation that reads.
-    pub(super) fn get<H: Handler<T, App>, T: 'static>(path: &'static str, handler: H) -> Self {
+    pub(super) fn get<H: Handler<T, AppState>, T: 'static>(path: &'static str, handler: H) -> Self {
         Self::new(Method::GET, path, on(MethodFilter::GET, handler))
     }
 
     /// Creates an operation that creates an item or runs an action.
-    pub(super) fn post<H: Handler<T, App>, T: 'static>(path: &'static str, handler: H) -> Self {
+    pub(super) fn post<H: Handler<T, AppState>, T: 'static>(
+        path: &'static str,
+        handler: H,
+    ) -> Self {
         Self::new(Method::POST, path, on(MethodFilter::POST, handler))
     }
 
     /// Creates an operation that replaces an item.
-    pub(super) fn put<H: Handler<T, App>, T: 'static>(path: &'static str, handler: H) -> Self {
+    pub(super) fn put<H: Handler<T, AppState>, T: 'static>(path: &'static str, handler: H) -> Self {
         Self::new(Method::PUT, path, on(MethodFilter::PUT, handler))
     }
 
     /// Creates an operation that removes an item.
-    pub(super) fn delete<H: Handler<T, App>, T: 'static>(path: &'static str, handler: H) -> Self {
+    pub(super) fn delete<H: Handler<T, AppState>, T: 'static>(
+        path: &'static str,
+        handler: H,
+    ) -> Self {
         Self::new(Method::DELETE, path, on(MethodFilter::DELETE, handler))
     }
 
-    fn new(method: Method, path: &'static str, handler: MethodRouter<App>) -> Self {
+    fn new(method: Method, path: &'static str, handler: MethodRouter<AppState>) -> Self {
         Self {
             method,
             path,
@@ -150,7 +156,7 @@ impl ApiEndpoint {
     }
 
     /// Sets the id and the summary.
-    pub(super) fn with_id(self, operation_id: &'static str, summary: &'static str) -> Self {
+    pub(super) fn with_operation(self, operation_id: &'static str, summary: &'static str) -> Self {
         Self { operation_id, summary, ..self }
     }
 
@@ -170,7 +176,7 @@ impl ApiEndpoint {
         name: &'static str,
         description: &'static str,
     ) -> Self {
-        self.input.path.push(PathParameter { name, description, schema: schema_of::<T>() });
+        self.input.path.push(PathParameter { name, description, schema: schema_fn::<T>() });
         self.with_errors(&[Code::PathUnknown]) // A name that is not text.
     }
 
@@ -186,13 +192,13 @@ impl ApiEndpoint {
         name: &'static str,
         description: &'static str,
     ) -> Self {
-        self.input.headers.push(HeaderParameter { name, description, schema: schema_of::<T>() });
+        self.input.headers.push(HeaderParameter { name, description, schema: schema_fn::<T>() });
         self
     }
 
     /// Reads a document of this type from the body.
     pub(super) fn with_body<T: JsonSchema>(mut self) -> Self {
-        self.input.body = Some(schema_of::<T>());
+        self.input.body = Some(schema_fn::<T>());
         self.with_errors(BODY_ERRORS)
     }
 
@@ -202,8 +208,8 @@ impl ApiEndpoint {
         status: u16,
         description: &'static str,
     ) -> Self {
-        let schema = ContentSchema::Document(schema_of::<T>());
-        self.with_contents(
+        let schema = ContentSchema::Document(schema_fn::<T>());
+        self.with_response_contents(
             status,
             description,
             vec![BodyContent { media_type: "application/json", schema }],
@@ -211,12 +217,12 @@ impl ApiEndpoint {
     }
 
     /// Adds a response without a body.
-    pub(super) fn without_body(self, status: u16, description: &'static str) -> Self {
-        self.with_contents(status, description, Vec::new())
+    pub(super) fn with_empty_response(self, status: u16, description: &'static str) -> Self {
+        self.with_response_contents(status, description, Vec::new())
     }
 
     /// Adds a response with several contents, from which the caller selects.
-    pub(super) fn with_contents(
+    pub(super) fn with_response_contents(
         mut self,
         status: u16,
         description: &'static str,
@@ -234,13 +240,13 @@ impl ApiEndpoint {
 
     /// Adds an error code whose document has additional members.
     pub(super) fn with_error_body<T: JsonSchema>(mut self, code: Code) -> Self {
-        self.errors.bodies_by_code.push((code, schema_of::<T>()));
+        self.errors.bodies_by_code.push((code, schema_fn::<T>()));
         self.with_errors(&[code])
     }
 }
 
 /// Builds the router of the operations.
-pub(super) fn routes(operations: Vec<ApiEndpoint>) -> Router<App> {
-    let add = |router: Router<App>, it: ApiEndpoint| router.route(it.path, it.handler);
+pub(super) fn routes(operations: Vec<ApiEndpoint>) -> Router<AppState> {
+    let add = |router: Router<AppState>, it: ApiEndpoint| router.route(it.path, it.handler);
     operations.into_iter().fold(Router::new(), add)
 }

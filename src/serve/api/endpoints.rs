@@ -1,12 +1,12 @@
 //! The table of operations: every path of the service that is not one of A2A.
 
+mod admin;
 mod agents;
 mod executions;
 mod interactions;
 mod quota;
 mod schedules;
 mod service;
-mod tokens;
 
 use super::endpoint::ApiEndpoint;
 
@@ -29,7 +29,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
         ("interactions", interactions::operations()),
         ("schedules", schedules::operations()),
         ("quota", quota::operations()),
-        ("tokens", tokens::operations()),
+        ("tokens", admin::operations()),
         ("service", service::operations()),
     ];
     let with_tag = |(tag, operations): (&'static str, Vec<ApiEndpoint>)| {

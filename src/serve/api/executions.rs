@@ -15,7 +15,7 @@ use algonius_actors::api::Api;
 use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::event::{TextChannel, TextRange};
-use algonius_actors::model::execution::record::{ExecutionFilter, Record};
+use algonius_actors::model::execution::record::{ExecutionFilter, ExecutionRecord};
 use algonius_actors::model::failure::Failure;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -25,10 +25,10 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::id::ExecutionId;
 
 use super::invalid_params;
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::api::{ExecutionEntry, ExecutionList, RequestSummary};
 use query::{MAX_PAGE_SIZE, QueryParameters};
 
@@ -40,12 +40,12 @@ const DEFAULT_PAGE_SIZE: u32 = 50;
 /// # Errors
 /// `invalid-params`, `forbidden`; fails also if the ledger cannot be read.
 pub async fn list(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     parameters: QueryParameters,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let query = query::read(parameters)?;
+    let query = query::read_list(parameters)?;
     let limit = query.limit.unwrap_or(DEFAULT_PAGE_SIZE);
     if !(1..=MAX_PAGE_SIZE).contains(&limit) {
         return Err(invalid_params("`limit` must be 1 to 1000").into());
@@ -61,7 +61,8 @@ pub async fn list(
     let callers = if query.summary { Some(app.api.reader.principal_names().await?) } else { None };
     let mut executions = Vec::with_capacity(records.len());
     for record in &records {
-        let mut entry = ExecutionEntry::of(record, app.api.reader.queued(record).await);
+        let mut entry =
+            ExecutionEntry::from_record(record, app.api.reader.queue_position(record).await);
         if let Some(callers) = &callers {
             let request = input_summary(&app.api, record).await?;
             entry.summary =
@@ -69,7 +70,7 @@ pub async fn list(
         }
         executions.push(entry);
     }
-    Ok(ok(&to_json(&ExecutionList { executions, next })?))
+    Ok(ok_response(&to_json(&ExecutionList { executions, next })?))
 }
 
 /// Maximum number of bytes read from a request, followed by the maximum number of characters shown.
@@ -77,14 +78,14 @@ const MAX_SUMMARY_BYTES: u64 = 512;
 const MAX_SUMMARY_CHARS: usize = 120;
 
 /// Returns the first nonblank line of a request, shortened.
-async fn input_summary(api: &Api, record: &Record) -> Result<String, Failure> {
+async fn input_summary(api: &Api, record: &ExecutionRecord) -> Result<String, Failure> {
     let range = TextRange {
         attempt_id: AttemptId::FIRST,
         channel: TextChannel::Input,
         from: 0,
         to: MAX_SUMMARY_BYTES,
     };
-    let text = api.reader.text_range(record, range).await?.text;
+    let text = api.reader.text_slice(record, range).await?.text;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     if line.chars().count() <= MAX_SUMMARY_CHARS {
         return Ok(line.to_owned());
@@ -97,12 +98,12 @@ async fn input_summary(api: &Api, record: &Record) -> Result<String, Failure> {
 /// # Errors
 /// `execution-unknown` or `execution-unfinished`.
 pub async fn remove(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    app.api.requests.remove(&caller, execution_id(&id)?).await?;
+    app.api.requests.remove(&caller, parse_execution_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -111,19 +112,19 @@ pub async fn remove(
 /// # Errors
 /// `execution-unknown`, `execution-ended`, or `ledger-unavailable` when its end cannot be recorded.
 pub async fn cancel(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let (record, progress) = app.api.requests.cancel(&caller, execution_id(&id)?).await?;
+    let (record, progress) = app.api.requests.cancel(&caller, parse_execution_id(&id)?).await?;
     app.api.requests.wait_until_ended(&record, progress).await?;
     let record = app.api.reader.execution(&caller, record.id).await?;
-    Ok(ok(&to_json(&ExecutionEntry::from(&record))?))
+    Ok(ok_response(&to_json(&ExecutionEntry::from(&record))?))
 }
 
 /// Parses the id of an execution from a path.
-fn execution_id(id: &str) -> Result<ExecutionId, Failure> {
+fn parse_execution_id(id: &str) -> Result<ExecutionId, Failure> {
     ExecutionId::parse(id)
         .ok_or_else(|| Failure::new(Code::ExecutionUnknown, "there is no such execution"))
 }

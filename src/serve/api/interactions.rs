@@ -13,11 +13,11 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{invalid_params, json_body};
-use crate::serve::App;
+use super::{invalid_params, read_json_body};
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::api::interactions::{
     AnswerRequest, DecisionEntry, DecisionList, InteractionEntry, InteractionList,
 };
@@ -69,7 +69,7 @@ pub struct DecisionQuery {
 /// # Errors
 /// `invalid-params`, `forbidden`; fails also if the ledger cannot be read.
 pub async fn list(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     query: Result<Query<InteractionQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
@@ -96,7 +96,7 @@ pub async fn list(
     interactions.truncate(limit as usize);
     let next = interactions.last().filter(|_| has_more).map(|interaction| interaction.id);
     let interactions = interactions.into_iter().map(InteractionEntry::from).collect();
-    Ok(ok(&to_json(&InteractionList { interactions, next })?))
+    Ok(ok_response(&to_json(&InteractionList { interactions, next })?))
 }
 
 /// Returns one interaction.
@@ -104,13 +104,13 @@ pub async fn list(
 /// # Errors
 /// `interaction-unknown`, `forbidden`.
 pub async fn show(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let interaction = app.api.approvals.interaction(&caller, interaction_id(&id)?).await?;
-    Ok(ok(&to_json(&InteractionEntry::from(interaction))?))
+    let interaction = app.api.approvals.interaction(&caller, parse_interaction_id(&id)?).await?;
+    Ok(ok_response(&to_json(&InteractionEntry::from(interaction))?))
 }
 
 /// Answers an interaction. The response follows after the answer is recorded.
@@ -118,15 +118,15 @@ pub async fn show(
 /// # Errors
 /// `interaction-unknown`, `interaction-closed`, `interaction-changed`, `answer-invalid`, `forbidden`.
 pub async fn answer(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
     request: Request,
 ) -> Result<Response, ProblemBody> {
     // A caller that may see the interaction learns why the answer is refused. For others it does not exist.
     let caller = caller.require_right(Right::Read, None)?;
-    let id = interaction_id(&id)?;
-    let body: AnswerRequest = json_body(&app, request).await?;
+    let id = parse_interaction_id(&id)?;
+    let body: AnswerRequest = read_json_body(&app, request).await?;
     let Some(value) = body.value() else {
         let message = "the body needs exactly one of `verdict` (allow or deny), `option`, `text`, `values` and \
                         `decline`; `reason` goes with the verdict deny only";
@@ -134,7 +134,7 @@ pub async fn answer(
     };
     let answer = CallerAnswer { value, digest: body.digest, channel: "api", message: None };
     let reply = app.api.approvals.answer(&caller, id, answer).await?;
-    Ok(ok(&to_json(&InteractionEntry::from(reply.interaction))?))
+    Ok(ok_response(&to_json(&InteractionEntry::from(reply.interaction))?))
 }
 
 /// Lists the permission decisions, oldest first.
@@ -142,7 +142,7 @@ pub async fn answer(
 /// # Errors
 /// `invalid-params`, `forbidden`.
 pub async fn decisions(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     query: Result<Query<DecisionQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
@@ -162,7 +162,7 @@ pub async fn decisions(
     decisions.truncate(limit as usize);
     let next = decisions.last().filter(|_| has_more).map(|(number, _)| *number);
     let decisions = decisions.into_iter().map(DecisionEntry::from).collect();
-    Ok(ok(&to_json(&DecisionList { decisions, next })?))
+    Ok(ok_response(&to_json(&DecisionList { decisions, next })?))
 }
 
 fn page_size(requested: Option<u32>) -> Option<u32> {
@@ -178,7 +178,7 @@ fn parse_optional<T>(value: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> 
     }
 }
 
-fn interaction_id(id: &str) -> Result<InteractionId, Failure> {
+fn parse_interaction_id(id: &str) -> Result<InteractionId, Failure> {
     let unknown = || Failure::new(Code::InteractionUnknown, "there is no such interaction");
     InteractionId::parse(id).ok_or_else(unknown)
 }

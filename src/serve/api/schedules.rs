@@ -10,7 +10,7 @@ use algonius_actors::model::schedule::ScheduleView;
 use algonius_actors::model::schedule::recurrence::RecurrenceRule;
 
 use super::invalid_params;
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::wire::api::schedules::{ScheduleEntry, ScheduleRequest};
 
 /// Defaults and rules of the configuration for the schedules of callers.
@@ -21,7 +21,11 @@ pub struct ScheduleDefaults {
     pub allows_seconds: bool,
 }
 
-fn recurrence_rule(app: &App, cron: &str, zone: Option<&str>) -> Result<RecurrenceRule, Failure> {
+fn recurrence_rule(
+    app: &AppState,
+    cron: &str,
+    zone: Option<&str>,
+) -> Result<RecurrenceRule, Failure> {
     let rule = RecurrenceRule::new(
         cron,
         zone.unwrap_or(&app.schedules.zone),
@@ -34,23 +38,23 @@ fn entry(view: &ScheduleView) -> ScheduleEntry {
     let ScheduleView {
         schedule,
         state,
-        next,
-        running_executions: working,
+        next_due_at,
+        running_executions,
         waiting,
-        streak,
+        failure_streak,
         redacted,
     } = view;
     let alert_after = schedule.spec.alert_after;
     ScheduleEntry {
-        definition: ScheduleRequest::of(&schedule.spec),
+        definition: ScheduleRequest::from_spec(&schedule.spec),
         owner: schedule.owner.to_string(),
         origin: schedule.origin,
         state: *state,
-        next: *next,
-        working: working.iter().map(ToString::to_string).collect(),
+        next: *next_due_at,
+        working: running_executions.iter().map(ToString::to_string).collect(),
         waiting: *waiting,
-        failures_in_a_row: *streak,
-        alert: alert_after > 0 && *streak >= alert_after,
+        failures_in_a_row: *failure_streak,
+        alert: alert_after > 0 && *failure_streak >= alert_after,
         redacted: *redacted,
         input_lost: schedule.is_locked(),
         created_at: schedule.created_at,
@@ -58,7 +62,7 @@ fn entry(view: &ScheduleView) -> ScheduleEntry {
     }
 }
 
-fn schedule_id(id: &str) -> Result<ScheduleId, Failure> {
+fn parse_schedule_id(id: &str) -> Result<ScheduleId, Failure> {
     ScheduleId::new(id)
         .map_err(|_no_id| Failure::new(Code::ScheduleUnknown, "there is no such schedule"))
 }

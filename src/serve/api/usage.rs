@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::invalid_params;
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::api::usage::{UsageAmounts, UsageEntry, UsageReport};
 
 /// Default number of days of a report, followed by the maximum.
@@ -36,7 +36,7 @@ pub struct UsageQuery {
 /// # Errors
 /// `invalid-params`, `forbidden`; fails also if the ledger cannot be read.
 pub async fn report(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     query: Result<Query<UsageQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
@@ -71,5 +71,5 @@ pub async fn report(
     entries.sort_by(|left, right| (right.day, &left.agent).cmp(&(left.day, &right.agent)));
     let total = entries.iter().fold(UsageAmounts::default(), |sum, entry| sum.plus(entry.amounts));
     let until = entries.first().map_or(today, |entry| entry.day.max(today));
-    Ok(ok(&to_json(&UsageReport { since, until, entries, total })?))
+    Ok(ok_response(&to_json(&UsageReport { since, until, entries, total })?))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use algonius_actors::decide::access::lockout;
 use algonius_actors::model::access::endpoint_config::CallerAuth;
-use algonius_actors::model::access::principal::{Caller, Right, Scope, Token, TokenSeed};
+use algonius_actors::model::access::principal::{Caller, ConfiguredToken, Right, Scope, Token};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -22,7 +22,7 @@ use crate::serve::http::response::EarlyRefusal;
 pub const MIN_TOKEN_BYTES: usize = 32;
 
 /// Name of the principal of callers without credentials.
-pub const ANONYMOUS: &str = "anonymous";
+pub const ANONYMOUS_PRINCIPAL_NAME: &str = "anonymous";
 
 /// Reason for a failed authentication. Callers receive the same response for both reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,11 +65,13 @@ pub struct Authenticator {
 /// Returns the anonymous principals: one for each agent that allows anonymous access. Nobody has the token of such a
 /// principal, because the token consists of random bytes and has no text.
 #[must_use]
-pub fn anonymous_principals<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) -> Vec<TokenSeed> {
+pub fn anonymous_principals<'s>(
+    specs: impl IntoIterator<Item = &'s AgentSpec>,
+) -> Vec<ConfiguredToken> {
     let open_agents = specs.into_iter().filter(|spec| spec.endpoint_config.allows_anonymous);
     open_agents
-        .map(|spec| TokenSeed {
-            name: ANONYMOUS.to_owned(),
+        .map(|spec| ConfiguredToken {
+            name: ANONYMOUS_PRINCIPAL_NAME.to_owned(),
             // Random bytes: a fixed value could be read in the source code.
             hash: Sha256::digest(
                 [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat(),
@@ -91,11 +93,12 @@ impl Authenticator {
     pub fn new<'s>(
         tokens: Vec<Token>,
         specs: impl IntoIterator<Item = &'s AgentSpec>,
-        anonymous_principals: &[TokenSeed],
+        anonymous_principals: &[ConfiguredToken],
     ) -> Self {
         let anonymous_caller = |id: &AgentId| {
-            let is_principal_of_agent =
-                |seed: &&TokenSeed| seed.scope.agents.as_deref() == Some(std::slice::from_ref(id));
+            let is_principal_of_agent = |seed: &&ConfiguredToken| {
+                seed.scope.agents.as_deref() == Some(std::slice::from_ref(id))
+            };
             let hash = anonymous_principals.iter().find(is_principal_of_agent)?.hash;
             tokens.iter().find(|token| token.hash == hash).map(caller_of)
         };
@@ -154,12 +157,12 @@ impl Authenticator {
     ///
     /// # Errors
     /// Fails when no agent would admit the request.
-    pub(super) fn authenticate_for_any(
+    pub(super) fn authenticate_for_any_agent(
         &self,
         headers: &HeaderMap,
         now: DateTime<Utc>,
     ) -> Result<(), AuthenticationError> {
-        if self.current_caller(headers, now).is_some() {
+        if self.find_caller_for_any_agent(headers, now).is_some() {
             return Ok(());
         }
         if self.header_names.iter().any(|name| headers.contains_key(name)) {
@@ -200,7 +203,11 @@ impl Authenticator {
     }
 
     /// Returns the caller whose credentials the request contains, for any agent; `None` if there are none.
-    pub fn current_caller(&self, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Caller> {
+    pub fn find_caller_for_any_agent(
+        &self,
+        headers: &HeaderMap,
+        now: DateTime<Utc>,
+    ) -> Option<Caller> {
         let bearer = bearer_token(headers).ok().flatten();
         // `Authorization` is read as a bearer token above, not as a key.
         let keys = self.header_names.iter().filter(|name| *name != header::AUTHORIZATION);

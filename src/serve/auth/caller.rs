@@ -9,8 +9,8 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 
 use super::authenticator::AuthenticationError;
-use super::peer::ClientAddress;
-use crate::serve::App;
+use super::peer::RequestClient;
+use crate::serve::AppState;
 use crate::serve::http::response::EarlyRefusal;
 
 /// Authenticates a request; every transport calls this function. A valid credential is accepted whatever
@@ -19,8 +19,8 @@ use crate::serve::http::response::EarlyRefusal;
 /// # Errors
 /// `unauthenticated`, with one answer for every cause, or `locked-out`.
 pub async fn authenticate(
-    app: &App,
-    client: Option<&ClientAddress>,
+    app: &AppState,
+    client: Option<&RequestClient>,
     headers: &HeaderMap,
     agent: Option<&AgentId>,
 ) -> Result<Caller, EarlyRefusal> {
@@ -37,8 +37,8 @@ pub async fn authenticate(
 }
 
 async fn refuse(
-    app: &App,
-    client: Option<&ClientAddress>,
+    app: &AppState,
+    client: Option<&RequestClient>,
     headers: &HeaderMap,
     error: AuthenticationError,
 ) -> EarlyRefusal {
@@ -54,12 +54,12 @@ async fn refuse(
 ///
 /// # Errors
 /// As [`authenticate`].
-pub async fn authenticate_for_any(
-    app: &App,
-    client: Option<&ClientAddress>,
+pub async fn authenticate_for_any_agent(
+    app: &AppState,
+    client: Option<&RequestClient>,
     headers: &HeaderMap,
 ) -> Result<(), EarlyRefusal> {
-    match app.access.authenticator.authenticate_for_any(headers, app.api.reader.now()) {
+    match app.access.authenticator.authenticate_for_any_agent(headers, app.api.reader.now()) {
         Ok(()) => Ok(()),
         Err(error) => Err(refuse(app, client, headers, error).await),
     }
@@ -71,7 +71,7 @@ pub async fn authenticate_for_any(
 /// As [`authenticate`].
 pub async fn authenticate_request(
     parts: &mut Parts,
-    app: &App,
+    app: &AppState,
 ) -> Result<(Caller, Option<AgentId>), EarlyRefusal> {
     let params = RawPathParams::from_request_parts(parts, app).await.ok();
     let agent_id = params.as_ref().and_then(|params| {
@@ -101,17 +101,17 @@ impl AuthenticatedCaller {
     }
 }
 
-impl FromRequestParts<App> for AuthenticatedCaller {
+impl FromRequestParts<AppState> for AuthenticatedCaller {
     type Rejection = EarlyRefusal;
 
     /// Authenticates the caller. A request to an agent also counts against the rate limit of the agent, but only
     /// after authentication.
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, EarlyRefusal> {
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, EarlyRefusal> {
         let (caller, agent) = authenticate_request(parts, app).await?;
         let spec = agent.and_then(|agent| app.agents.get(&agent));
         // Paths of the API name agents too, and reading about an agent is no call to it.
         if let Some(spec) = spec.filter(|_| parts.uri.path().starts_with("/agents/")) {
-            app.access.rate_limiter.count(spec).await?;
+            app.access.rate_limiter.try_acquire(spec).await?;
         }
         Ok(Self(caller))
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use algonius_actors::decide::access::lockout::{
-    ClientOrigin, CredentialDigest, Lockout, LockoutDecision,
+    ClientNetwork, CredentialDigest, LockoutDecision, LockoutTable,
 };
 use algonius_actors::model::access::endpoint_config::LockoutSpec;
 use ipnet::IpNet;
@@ -16,19 +16,19 @@ use crate::serve::http::connections::client_origin;
 use crate::serve::http::response::EarlyRefusal;
 
 /// Table of wrong credentials by address, and the addresses whose wrong credentials do not count.
-pub struct Lockouts {
-    table: Option<Mutex<Lockout>>,
+pub struct LockoutTracker {
+    table: Option<Mutex<LockoutTable>>,
     block_duration: Duration,
     exempt_networks: Vec<IpNet>,
     started_at: Instant,
 }
 
-impl Lockouts {
+impl LockoutTracker {
     /// Creates an empty table; without a spec the table never blocks.
     #[must_use]
     pub fn new(spec: Option<LockoutSpec>, exempt: Vec<IpNet>) -> Self {
         let block = spec.map(|spec| spec.block).unwrap_or_default();
-        let table = spec.map(|spec| Mutex::new(Lockout::new(spec)));
+        let table = spec.map(|spec| Mutex::new(LockoutTable::new(spec)));
         Self { table, block_duration: block, exempt_networks: exempt, started_at: Instant::now() }
     }
 
@@ -59,7 +59,7 @@ impl Lockouts {
         let (seconds, client) =
             (self.block_duration.as_secs_f64(), client.map(tracing::field::display));
         match table.record_failure(origin, credential, now) {
-            LockoutDecision::Counted => {}
+            LockoutDecision::NoNewBlock => {}
             LockoutDecision::CredentialBlocked => {
                 tracing::warn!(client, seconds, "wrong credential blocked for this address");
             }
@@ -71,7 +71,10 @@ impl Lockouts {
     }
 
     /// Returns the table and the key of the address in it, if the address counts.
-    fn table_and_origin(&self, client: Option<IpAddr>) -> Option<(&Mutex<Lockout>, ClientOrigin)> {
+    fn table_and_origin(
+        &self,
+        client: Option<IpAddr>,
+    ) -> Option<(&Mutex<LockoutTable>, ClientNetwork)> {
         let client =
             client.filter(|client| !self.exempt_networks.iter().any(|net| net.contains(client)))?;
         Some((self.table.as_ref()?, client_origin(client)))
@@ -84,7 +87,7 @@ mod tests {
     use algonius_actors::model::code::Code;
 
     async fn fail(
-        lockouts: &Lockouts,
+        lockouts: &LockoutTracker,
         client: &str,
         rejected: AuthenticationError,
         token: u8,
@@ -94,7 +97,7 @@ mod tests {
     }
 
     async fn code(
-        lockouts: &Lockouts,
+        lockouts: &LockoutTracker,
         client: &str,
         rejected: AuthenticationError,
         token: u8,
@@ -105,7 +108,7 @@ mod tests {
     #[tokio::test]
     async fn wrong_credentials_are_blocked_but_not_missing_ones() {
         let exempt = vec!["10.0.0.0/8".parse().expect("a network")];
-        let lockouts = Lockouts::new(Some(LockoutSpec::default()), exempt);
+        let lockouts = LockoutTracker::new(Some(LockoutSpec::default()), exempt);
         for _ in 0..9 {
             let missing = code(&lockouts, "192.0.2.1", AuthenticationError::Missing, 0).await;
             assert_eq!(missing, Code::Unauthenticated);
@@ -130,7 +133,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_disabled_lockout_blocks_no_address() {
-        let lockouts = Lockouts::new(None, Vec::new());
+        let lockouts = LockoutTracker::new(None, Vec::new());
         for _ in 0..9 {
             let counted = code(&lockouts, "192.0.2.1", AuthenticationError::Invalid, 1).await;
             assert_eq!(counted, Code::Unauthenticated);

@@ -14,7 +14,7 @@ const PROXY_HEADERS: [&str; 4] = [FORWARDED_FOR, "forwarded", "x-real-ip", "via"
 
 /// Client of a request.
 #[derive(Clone)]
-pub struct ClientAddress {
+pub struct RequestClient {
     /// Address of the client, as far as it is trusted.
     pub address: IpAddr,
     /// Connection of the request.
@@ -74,31 +74,40 @@ mod tests {
         client_ip(peer.parse().expect("an address"), &headers, &trusted).to_string()
     }
 
-    const NET: &[&str] = &["10.0.0.0/8", "fd00::/8"];
+    const TRUSTED_NETWORKS: &[&str] = &["10.0.0.0/8", "fd00::/8"];
 
     #[test]
     fn an_untrusted_peer_is_the_client_despite_its_headers() {
-        assert_eq!(client_of("192.0.2.1", &["198.51.100.7"], NET), "192.0.2.1");
+        assert_eq!(client_of("192.0.2.1", &["198.51.100.7"], TRUSTED_NETWORKS), "192.0.2.1");
         assert_eq!(client_of("10.0.0.1", &["198.51.100.7"], &[]), "10.0.0.1");
     }
 
     #[test]
     fn the_right_most_untrusted_hop_is_the_client() {
-        assert_eq!(client_of("10.0.0.1", &["198.51.100.7"], NET), "198.51.100.7");
-        assert_eq!(client_of("10.0.0.1", &["203.0.113.9, 198.51.100.7"], NET), "198.51.100.7");
+        assert_eq!(client_of("10.0.0.1", &["198.51.100.7"], TRUSTED_NETWORKS), "198.51.100.7");
         assert_eq!(
-            client_of("10.0.0.1", &["203.0.113.9", "198.51.100.7, 10.2.2.2"], NET),
+            client_of("10.0.0.1", &["203.0.113.9, 198.51.100.7"], TRUSTED_NETWORKS),
             "198.51.100.7"
         );
-        assert_eq!(client_of("10.0.0.1", &["10.9.9.9, 10.2.2.2"], NET), "10.9.9.9");
-        assert_eq!(client_of("::ffff:10.0.0.1", &["[2001:db8::1]:443"], NET), "2001:db8::1");
-        assert_eq!(client_of("fd00::1", &["198.51.100.7:5000"], NET), "198.51.100.7");
+        assert_eq!(
+            client_of("10.0.0.1", &["203.0.113.9", "198.51.100.7, 10.2.2.2"], TRUSTED_NETWORKS),
+            "198.51.100.7"
+        );
+        assert_eq!(client_of("10.0.0.1", &["10.9.9.9, 10.2.2.2"], TRUSTED_NETWORKS), "10.9.9.9");
+        assert_eq!(
+            client_of("::ffff:10.0.0.1", &["[2001:db8::1]:443"], TRUSTED_NETWORKS),
+            "2001:db8::1"
+        );
+        assert_eq!(client_of("fd00::1", &["198.51.100.7:5000"], TRUSTED_NETWORKS), "198.51.100.7");
     }
 
     #[test]
     fn an_invalid_hop_ends_the_search_for_the_client() {
-        assert_eq!(client_of("10.0.0.1", &[], NET), "10.0.0.1");
-        assert_eq!(client_of("10.0.0.1", &["198.51.100.7, unknown, 10.2.2.2"], NET), "10.2.2.2");
-        assert_eq!(client_of("10.0.0.1", &["198.51.100.7,"], NET), "10.0.0.1");
+        assert_eq!(client_of("10.0.0.1", &[], TRUSTED_NETWORKS), "10.0.0.1");
+        assert_eq!(
+            client_of("10.0.0.1", &["198.51.100.7, unknown, 10.2.2.2"], TRUSTED_NETWORKS),
+            "10.2.2.2"
+        );
+        assert_eq!(client_of("10.0.0.1", &["198.51.100.7,"], TRUSTED_NETWORKS), "10.0.0.1");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::decide::access::rate::{TokenBucket, step};
+use algonius_actors::decide::access::rate_limit::{TokenBucket, step};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -29,7 +29,7 @@ impl RateLimiter {
     ///
     /// # Errors
     /// `rate-limited`.
-    pub async fn count(&self, spec: &AgentSpec) -> Result<(), EarlyRefusal> {
+    pub async fn try_acquire(&self, spec: &AgentSpec) -> Result<(), EarlyRefusal> {
         let Some(limit) = spec.endpoint_config.rate_limit else { return Ok(()) };
         let now = self.started_at.elapsed();
         // The lock is held for one decision and never across a wait.

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 
-use crate::serve::App;
+use crate::serve::AppState;
 
 /// Media types of streams.
 const STREAM_MEDIA_TYPES: [&str; 2] = ["text/event-stream", "application/grpc"];
@@ -19,11 +19,11 @@ const STREAM_MEDIA_TYPES: [&str; 2] = ["text/event-stream", "application/grpc"];
 pub(in crate::serve) fn end_when_revoked<F>(
     response: Response,
     headers: HeaderMap,
-    app: &App,
+    app: &AppState,
     current_app: F,
 ) -> Response
 where
-    F: Fn() -> Option<App> + Unpin + Send + 'static,
+    F: Fn() -> Option<AppState> + Unpin + Send + 'static,
 {
     let media_type =
         response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -32,7 +32,7 @@ where
     }) {
         return response;
     }
-    let caller = app.access.authenticator.current_caller(&headers, app.api.reader.now());
+    let caller = app.access.authenticator.find_caller_for_any_agent(&headers, app.api.reader.now());
     response.map(|body| Body::new(RevocableBody { body, headers, caller, current_app }))
 }
 
@@ -45,19 +45,19 @@ struct RevocableBody<F> {
     current_app: F,
 }
 
-impl<F: Fn() -> Option<App>> RevocableBody<F> {
+impl<F: Fn() -> Option<AppState>> RevocableBody<F> {
     /// True if the credentials still identify the same caller as at the start.
     fn is_still_authorized(&self) -> bool {
         let app = (self.current_app)();
         let current_caller = app.map(|app| {
-            app.access.authenticator.current_caller(&self.headers, app.api.reader.now())
+            app.access.authenticator.find_caller_for_any_agent(&self.headers, app.api.reader.now())
         });
         // Equality of the whole caller: a token whose scope became smaller ends the stream too.
         current_caller.is_none_or(|current_caller| current_caller == self.caller)
     }
 }
 
-impl<F: Fn() -> Option<App> + Unpin> HttpBody for RevocableBody<F> {
+impl<F: Fn() -> Option<AppState> + Unpin> HttpBody for RevocableBody<F> {
     type Data = Bytes;
     type Error = axum::Error;
 

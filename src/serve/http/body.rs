@@ -9,13 +9,13 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::body_budget::BodyReservation;
-use crate::serve::App;
+use crate::serve::AppState;
 
 /// Receives the body of a request whose content type must be JSON.
 ///
 /// # Errors
 /// `content-type-unsupported`, `body-too-large`, `body-timeout`, or `invalid-request` if the connection is lost.
-pub async fn read_json(app: &App, request: Request) -> Result<Bytes, Failure> {
+pub async fn read_json_bytes(app: &AppState, request: Request) -> Result<Bytes, Failure> {
     if !has_json_type(request.headers()) {
         return Err(Failure::new(Code::ContentType, "the body must be `application/json`"));
     }
@@ -26,8 +26,8 @@ pub async fn read_json(app: &App, request: Request) -> Result<Bytes, Failure> {
 /// Receives the body of a request whose content type is JSON, or absent if the body is empty.
 ///
 /// # Errors
-/// Fails like [`read_json`].
-pub async fn read_json_or_empty(app: &App, request: Request) -> Result<Bytes, Failure> {
+/// Fails like [`read_json_bytes`].
+pub async fn read_json_bytes_or_empty(app: &AppState, request: Request) -> Result<Bytes, Failure> {
     let has_content_type = request.headers().contains_key(header::CONTENT_TYPE);
     let is_json = has_json_type(request.headers());
     let (parts, body) = request.into_parts();
@@ -45,7 +45,7 @@ pub async fn read_json_or_empty(app: &App, request: Request) -> Result<Bytes, Fa
 /// `body-too-large`, `body-timeout`, `pressure` if too many bodies arrive at once, or `invalid-request` if the
 /// connection is lost.
 pub async fn read_body(
-    app: &App,
+    app: &AppState,
     headers: &HeaderMap,
     body: Body,
     limit: usize,
@@ -93,7 +93,7 @@ fn too_large(limit: usize) -> Failure {
 
 /// True if the content type of a request is JSON.
 #[must_use]
-pub fn is_json(request: &Request) -> bool {
+pub fn is_json_request(request: &Request) -> bool {
     has_json_type(request.headers())
 }
 

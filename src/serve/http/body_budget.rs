@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, header};
 /// Number of bytes for the bodies of all callers; the second constant is the minimum number of bodies of maximum
 /// size.
 const MIN_BUDGET_BYTES: usize = 128 << 20;
-const MIN_LARGEST_BODIES: usize = 16;
+const MIN_FULL_SIZE_BODIES: usize = 16;
 /// Divisor of the total limit that gives the limit of one caller.
 const CALLER_SHARE_DIVISOR: usize = 4;
 
@@ -36,7 +36,7 @@ impl BodyLimits {
     /// Creates the limits for bodies of this maximum size.
     #[must_use]
     pub fn new(max_bytes: usize, timeout: Duration) -> Self {
-        Self { max_bytes, budget: BodyBudget::of(max_bytes), timeout }
+        Self { max_bytes, budget: BodyBudget::for_max_body_bytes(max_bytes), timeout }
     }
 }
 
@@ -61,9 +61,9 @@ struct HeldBytes {
 impl BodyBudget {
     /// Creates the budget for bodies of this maximum size.
     #[must_use]
-    pub fn of(max_body_bytes: usize) -> Self {
+    pub fn for_max_body_bytes(max_body_bytes: usize) -> Self {
         // A larger maximum size must not leave room for a few bodies only: one caller may use a quarter.
-        let limit_bytes = MIN_BUDGET_BYTES.max(max_body_bytes.saturating_mul(MIN_LARGEST_BODIES));
+        let limit_bytes = MIN_BUDGET_BYTES.max(max_body_bytes.saturating_mul(MIN_FULL_SIZE_BODIES));
         Self(Arc::new(BodyBudgetState {
             limit_bytes,
             hasher: RandomState::new(),
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn one_caller_may_use_a_quarter_of_the_body_memory() {
-        let budget = BodyBudget::of(1024);
+        let budget = BodyBudget::for_max_body_bytes(1024);
         let mut first_caller = budget.reserve(&headers("ann"));
         assert_eq!(first_caller.grow(MIN_BUDGET_BYTES / CALLER_SHARE_DIVISOR), Ok(()));
         let refused = budget.reserve(&headers("ann")).grow(1).err();
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_quarter_holds_several_bodies_of_maximum_size() {
         let largest = 1 << 30;
-        let mut body = BodyBudget::of(largest).reserve(&HeaderMap::new());
+        let mut body = BodyBudget::for_max_body_bytes(largest).reserve(&HeaderMap::new());
         assert_eq!(body.grow(largest), Ok(()));
     }
 }

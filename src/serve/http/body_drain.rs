@@ -107,7 +107,7 @@ pub(in crate::serve) async fn drain_body(
     // A response about the length of a body does not wait for that body.
     let is_too_large = response.status() == StatusCode::PAYLOAD_TOO_LARGE;
     if expects_continue || is_too_large || !drain_to_end(body).await {
-        connection.linger();
+        connection.set_lingering();
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response

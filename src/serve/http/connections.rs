@@ -17,7 +17,7 @@ use std::time::Duration;
 use algonius_actors::decide::access::connections::{
     ConnectionAdmission, ConnectionId, ConnectionTable,
 };
-use algonius_actors::decide::access::lockout::ClientOrigin;
+use algonius_actors::decide::access::lockout::ClientNetwork;
 use algonius_actors::model::id::PrincipalId;
 use axum::http::Request;
 use nix::sys::socket::{MsgFlags, Shutdown, recv, shutdown};
@@ -34,7 +34,7 @@ const MAX_PENDING_CONNECTIONS: usize = 8;
 
 /// Table of the open connections. Cheap to clone.
 #[derive(Clone)]
-pub struct Connections(Arc<Mutex<ConnectionRegistry>>);
+pub struct ConnectionLimiter(Arc<Mutex<ConnectionRegistry>>);
 
 struct ConnectionRegistry {
     table: ConnectionTable,
@@ -45,7 +45,7 @@ struct ConnectionRegistry {
     /// Number of accepted connections that are not yet admitted.
     pending: usize,
     /// Waker of the acceptor, while it waits because accepted connections are still being processed.
-    acceptor: Option<Waker>,
+    acceptor_waker: Option<Waker>,
     counts: CloseCounts,
 }
 
@@ -60,7 +60,7 @@ struct CloseCounts {
 /// Entry of one connection in the table. Dropping it removes the entry.
 pub struct ConnectionEntry {
     id: ConnectionId,
-    connections: Connections,
+    connections: ConnectionLimiter,
 }
 
 /// Connection, as its requests see it. Cheap to clone.
@@ -70,21 +70,21 @@ pub struct ClientConnection(Arc<ConnectionState>);
 struct ConnectionState {
     id: ConnectionId,
     address: SocketAddr,
-    connections: Connections,
+    connections: ConnectionLimiter,
     is_authenticated: AtomicBool,
     lingers: AtomicBool,
 }
 
 /// Returns the network from which a connection or a request comes.
 #[must_use]
-pub fn client_origin(address: IpAddr) -> ClientOrigin {
+pub fn client_origin(address: IpAddr) -> ClientNetwork {
     match address {
-        IpAddr::V4(address) => ClientOrigin::V4(address.octets()),
-        IpAddr::V6(address) => ClientOrigin::of_v6(address.octets()),
+        IpAddr::V4(address) => ClientNetwork::V4(address.octets()),
+        IpAddr::V6(address) => ClientNetwork::from_v6(address.octets()),
     }
 }
 
-impl Connections {
+impl ConnectionLimiter {
     /// Creates a table for this number of connections.
     #[must_use]
     pub fn new(limit: usize) -> Self {
@@ -93,7 +93,7 @@ impl Connections {
             max_connections: limit,
             sockets: HashMap::new(),
             pending: 0,
-            acceptor: None,
+            acceptor_waker: None,
             counts: CloseCounts::default(),
         })))
     }
@@ -103,10 +103,10 @@ impl Connections {
     /// refuse them.
     pub fn poll_capacity(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut registry = self.registry();
-        if registry.pending + registry.table.closing() < MAX_PENDING_CONNECTIONS {
+        if registry.pending + registry.table.closing_count() < MAX_PENDING_CONNECTIONS {
             return Poll::Ready(());
         }
-        registry.acceptor = Some(context.waker().clone());
+        registry.acceptor_waker = Some(context.waker().clone());
         Poll::Pending
     }
 
@@ -161,7 +161,7 @@ fn has_unread_bytes(sockets: &HashMap<ConnectionId, RawFd>, id: ConnectionId) ->
 
 impl ConnectionRegistry {
     fn wake_acceptor(&mut self) {
-        if let Some(acceptor) = self.acceptor.take() {
+        if let Some(acceptor) = self.acceptor_waker.take() {
             acceptor.wake(); // It looks again whether there is room.
         }
     }
@@ -226,7 +226,7 @@ impl ClientConnection {
     }
 
     /// Makes the close of the connection linger: a response was sent before the body of its request was read.
-    pub fn linger(&self) {
+    pub fn set_lingering(&self) {
         self.0.lingers.store(true, Ordering::Relaxed);
     }
 

@@ -50,12 +50,12 @@ impl CountedConnection {
         write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         let written = write(Pin::new(&mut self.stream), context);
-        self.write_timeout.close_on_error(context, written)
+        self.write_timeout.fail_if_stalled(context, written)
     }
 }
 
 impl WriteTimeout {
-    fn close_on_error<T>(
+    fn fail_if_stalled<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,

@@ -23,9 +23,9 @@ use tokio::time::{Sleep, sleep};
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
-use super::connections::{ConnectionService, Connections};
+use super::connections::{ConnectionLimiter, ConnectionService};
 use super::counted_connection::CountedConnection;
-use super::protocol_detect::{ProtocolSniffer, SniffedStream};
+use super::protocol_detect::{ByteStream, ProtocolSniffer};
 use crate::platform::tls::WatchedServerConfig;
 
 /// Handle for the shutdown of the listener.
@@ -59,7 +59,7 @@ const BIND_PAUSE: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// Fails if the address remains in use, or is not available.
-pub(crate) async fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+pub(crate) async fn bind_with_retry(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     for _ in 1..BIND_ATTEMPTS {
         match std::net::TcpListener::bind(address) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => sleep(BIND_PAUSE).await,
@@ -92,7 +92,7 @@ where
     socket::listen(&listener, Backlog::MAXCONN)?;
     // The limit of files belongs to the process, so it is read when the listener starts and not with the
     // configuration.
-    let connections = Connections::new(limit_by_open_files(limits.max_connections));
+    let connections = ConnectionLimiter::new(limit_by_open_files(limits.max_connections));
     let service_factory =
         ServiceFactory { service, connections: connections.clone(), deadline: None };
     let acceptor = Acceptor { connections, certificates, limits };
@@ -132,7 +132,7 @@ fn limit_by_open_files(configured: usize) -> usize {
 /// Factory that passes the service to each connection, once there is room for the connection.
 struct ServiceFactory<S> {
     service: S,
-    connections: Connections,
+    connections: ConnectionLimiter,
     /// End of the wait for room.
     deadline: Option<Pin<Box<Sleep>>>,
 }
@@ -162,7 +162,7 @@ impl<S: Clone> Service<SocketAddr> for ServiceFactory<S> {
 /// Acceptor of connections: admission and TLS.
 #[derive(Clone)]
 struct Acceptor {
-    connections: Connections,
+    connections: ConnectionLimiter,
     certificates: Option<WatchedServerConfig>,
     limits: ListenLimits,
 }
@@ -186,7 +186,7 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Acceptor {
             stream.set_nodelay(true)?;
             let stream =
                 CountedConnection::new(stream, (entry, connection.clone()), limits.write_timeout);
-            let stream: Box<dyn SniffedStream> = match certificates {
+            let stream: Box<dyn ByteStream> = match certificates {
                 // The timeout of a request head starts after the handshake, so the handshake has one of its own.
                 Some(certificates) => {
                     accept_tls(stream, &certificates, limits.header_timeout).await?
@@ -207,7 +207,7 @@ async fn accept_tls(
     stream: CountedConnection,
     certificates: &WatchedServerConfig,
     time_limit: Duration,
-) -> io::Result<Box<dyn SniffedStream>> {
+) -> io::Result<Box<dyn ByteStream>> {
     let handshake = TlsAcceptor::from(certificates.current()).accept(stream);
     Ok(Box::new(tokio::time::timeout(time_limit, handshake).await??))
 }
@@ -230,13 +230,13 @@ mod tests {
             sleep(BIND_PAUSE * 3).await;
             drop(listener);
         };
-        let (bound, ()) = tokio::join!(bind(address), release);
+        let (bound, ()) = tokio::join!(bind_with_retry(address), release);
         assert_eq!(bound.unwrap().local_addr().unwrap(), address);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_address_that_remains_in_use_is_refused() {
         let (_listener, address) = occupied();
-        assert_eq!(bind(address).await.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(bind_with_retry(address).await.unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 }

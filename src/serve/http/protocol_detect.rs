@@ -13,13 +13,13 @@ use tokio::time::{Sleep, sleep};
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Byte stream in clear text, over any transport.
-pub trait SniffedStream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> SniffedStream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
 
 /// Connection on which a request must start soon.
 pub struct ProtocolSniffer {
-    stream: Box<dyn SniffedStream>,
+    stream: Box<dyn ByteStream>,
     /// Deadline for the detection of the HTTP version; `None` after the detection.
     deadline: Option<Pin<Box<Sleep>>>,
     /// Bytes that were read for the detection and still have to be delivered.
@@ -45,7 +45,7 @@ enum HttpVersion {
 impl ProtocolSniffer {
     /// Creates a connection that fails if the HTTP version is not known within `time_limit`.
     #[must_use]
-    pub fn new(stream: Box<dyn SniffedStream>, time_limit: Duration) -> Self {
+    pub fn new(stream: Box<dyn ByteStream>, time_limit: Duration) -> Self {
         Self {
             stream,
             deadline: Some(Box::pin(sleep(time_limit))),
@@ -97,7 +97,7 @@ impl SniffedPrefix {
     }
 
     /// Delivers the stored bytes, as far as the buffer has room.
-    fn copy_prefix(&mut self, buffer: &mut ReadBuf<'_>) {
+    fn drain_into(&mut self, buffer: &mut ReadBuf<'_>) {
         let copied = self.count.min(buffer.remaining());
         buffer.put_slice(self.bytes.get(..copied).unwrap_or_default());
         self.bytes.copy_within(copied..self.count, 0);
@@ -123,7 +123,7 @@ impl AsyncRead for ProtocolSniffer {
             }
         }
         let filled_before = buffer.filled().len();
-        self.prefix.copy_prefix(buffer);
+        self.prefix.drain_into(buffer);
         let has_copied = buffer.filled().len() > filled_before;
         if has_copied && buffer.remaining() == 0 {
             return Poll::Ready(Ok(()));

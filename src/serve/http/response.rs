@@ -32,14 +32,14 @@ impl IntoResponse for ProblemBody {
         // The code that refuses a request does not know the path, so the document here may be replaced later (ADR
         // 41).
         let mut response = with_failure_headers(response, &self.0);
-        response.extensions_mut().insert(FailureResponse(self.0));
+        response.extensions_mut().insert(FailureExtension(self.0));
         response
     }
 }
 
 /// Failure whose body can still be written in another format.
 #[derive(Debug, Clone)]
-pub(in crate::serve) struct FailureResponse(pub(in crate::serve) Failure);
+pub(in crate::serve) struct FailureExtension(pub(in crate::serve) Failure);
 
 /// Refusal before the request is dispatched, with the time to wait before the next attempt.
 #[derive(Debug)]
@@ -97,20 +97,28 @@ impl IntoResponse for EarlyRefusal {
 
 /// Returns the HTTP status of a code.
 #[must_use]
-pub fn status(code: Code) -> StatusCode {
+pub fn http_status(code: Code) -> StatusCode {
     StatusCode::from_u16(problem::wire_codes(code).http)
         .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// Creates a JSON response. Caches must not store it: almost every response belongs to one caller.
 #[must_use]
-pub fn json(content_type: &'static str, status: StatusCode, body: &impl Serialize) -> Response {
+pub fn json_response(
+    content_type: &'static str,
+    status: StatusCode,
+    body: &impl Serialize,
+) -> Response {
     json_text_response(content_type, status, to_json_text(body))
 }
 
 /// Creates a JSON response from a document that may be large.
 #[must_use]
-pub fn large_json(content_type: &'static str, status: StatusCode, body: Value) -> Response {
+pub fn streaming_json_response(
+    content_type: &'static str,
+    status: StatusCode,
+    body: Value,
+) -> Response {
     json_text_response(content_type, status, streaming_json::body(body))
 }
 
@@ -149,13 +157,13 @@ pub fn to_json(value: &impl Serialize) -> Result<Value, Failure> {
 /// Creates a problem response for this code.
 #[must_use]
 pub fn problem_response(code: Code, body: &impl Serialize) -> Response {
-    json("application/problem+json", status(code), body)
+    json_response("application/problem+json", http_status(code), body)
 }
 
 /// Creates a JSON response with the status 200.
 #[must_use]
-pub fn ok(body: &impl Serialize) -> Response {
-    json("application/json", StatusCode::OK, body)
+pub fn ok_response(body: &impl Serialize) -> Response {
+    json_response("application/json", StatusCode::OK, body)
 }
 
 /// Adds the headers that belong to a failure.

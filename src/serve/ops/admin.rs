@@ -5,7 +5,7 @@ mod environment;
 use std::path::Path;
 
 use algonius_a2a::problem;
-use algonius_actors::model::access::principal::{Caller, Right, Scope, TokenSeed};
+use algonius_actors::model::access::principal::{Caller, ConfiguredToken, Right, Scope};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
@@ -15,11 +15,11 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::body;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{self, ProblemBody, ok, to_json};
+use crate::serve::http::response::{self, ProblemBody, ok_response, to_json};
 use crate::wire::admin::{
     ConfigurationError, ConfigurationStatus, CreatedToken, ReloadRejection, ReloadResult,
     SwitchRejection, SwitchedAgent, TokenEntry, TokenList, TokenRequest,
@@ -44,8 +44,8 @@ pub struct TokenSpec {
 impl TokenSpec {
     /// Returns the token for a text with this digest.
     #[must_use]
-    pub fn into_seed(self, hash: [u8; 32]) -> TokenSeed {
-        TokenSeed { name: self.name, hash, scope: self.scope, expires: self.expires }
+    pub fn into_seed(self, hash: [u8; 32]) -> ConfiguredToken {
+        ConfiguredToken { name: self.name, hash, scope: self.scope, expires: self.expires }
     }
 }
 
@@ -57,7 +57,7 @@ pub type SwitchResult = Result<SwitchedAgent, Vec<ConfigurationError>>;
 
 /// Administration of the service; executes one change at a time.
 #[async_trait]
-pub trait Admin: Send + Sync + 'static {
+pub trait Administration: Send + Sync + 'static {
     /// Reads the configuration again and applies all changes that need no restart.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ pub trait Admin: Send + Sync + 'static {
     async fn reload(&self) -> Result<ReloadResult, Failure>;
 
     /// Returns the configuration in force.
-    fn configuration(&self) -> ConfigurationStatus;
+    fn configuration_status(&self) -> ConfigurationStatus;
 
     /// True if the service reads its configuration from this file; without a file, true if the service runs on the
     /// shipped configuration.
@@ -76,13 +76,14 @@ pub trait Admin: Send + Sync + 'static {
     ///
     /// # Errors
     /// `agent-unknown`; the inner error lists the faults of an agent that cannot be enabled.
-    async fn switch(&self, agent: AgentId, is_enabled: bool) -> Result<SwitchResult, Failure>;
+    async fn switch_agent(&self, agent: AgentId, is_enabled: bool)
+    -> Result<SwitchResult, Failure>;
 
     /// Returns all tokens.
     ///
     /// # Errors
     /// Fails if the tokens cannot be read.
-    async fn tokens(&self) -> Result<Vec<ListedToken>, Failure>;
+    async fn list_tokens(&self) -> Result<Vec<ListedToken>, Failure>;
 
     /// Creates a token, which is valid when this function returns.
     ///
@@ -100,7 +101,7 @@ pub trait Admin: Send + Sync + 'static {
     ///
     /// # Errors
     /// Fails if the new text cannot be stored.
-    async fn rotate(&self) -> Result<(), Failure>;
+    async fn rotate_operator_token(&self) -> Result<(), Failure>;
 }
 
 /// Reloads the configuration.
@@ -108,14 +109,14 @@ pub trait Admin: Send + Sync + 'static {
 /// # Errors
 /// `configuration-rejected`, with the list of errors.
 pub async fn reload(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
     // A reload concerns all agents, so a token for some of them does not suffice.
     require_global_admin(caller)?;
     let result = app.admin.reload().await?;
     if result.rejected.is_empty() {
-        return Ok(ok(&to_json(&result)?));
+        return Ok(ok_response(&to_json(&result)?));
     }
     let message =
         format!("{} errors; the previous configuration stays in force", result.rejected.len());
@@ -128,37 +129,37 @@ pub async fn reload(
 ///
 /// # Errors
 /// `agent-unknown`, `forbidden`; `configuration-rejected`, with the list of errors.
-pub async fn enable(
-    State(app): State<App>,
+pub async fn enable_agent(
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
-    switch(&app, caller, &id, true).await
+    switch_agent(&app, caller, &id, true).await
 }
 
 /// Disables an agent: it stays in the directory and accepts no work. Running and queued executions continue.
 ///
 /// # Errors
 /// `agent-unknown`, `forbidden`.
-pub async fn disable(
-    State(app): State<App>,
+pub async fn disable_agent(
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
-    switch(&app, caller, &id, false).await
+    switch_agent(&app, caller, &id, false).await
 }
 
-async fn switch(
-    app: &App,
+async fn switch_agent(
+    app: &AppState,
     caller: AuthenticatedCaller,
     id: &str,
     is_enabled: bool,
 ) -> Result<Response, ProblemBody> {
-    let agent = app.agents.id(id)?;
+    let agent = app.agents.resolve_id(id)?;
     // The right is checked for this agent: an administrator of some agents may switch those.
     caller.require_right(Right::Admin, Some(&agent))?;
-    match app.admin.switch(agent, is_enabled).await? {
-        Ok(switched) => Ok(ok(&to_json(&switched)?)),
+    match app.admin.switch_agent(agent, is_enabled).await? {
+        Ok(switched) => Ok(ok_response(&to_json(&switched)?)),
         Err(rejected) => {
             let message = format!("the agent cannot be enabled: {} errors", rejected.len());
             let failure = Failure::new(Code::ConfigurationRejected, message);
@@ -173,14 +174,14 @@ async fn switch(
 ///
 /// # Errors
 /// `forbidden`.
-pub async fn tokens(
-    State(app): State<App>,
+pub async fn list_tokens(
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Admin, None)?;
-    let all_tokens = app.admin.tokens().await?.into_iter();
+    let all_tokens = app.admin.list_tokens().await?.into_iter();
     let tokens = all_tokens.filter(|(_, scope)| caller.scope.covers(scope)).map(|(entry, _)| entry);
-    Ok(ok(&to_json(&TokenList { tokens: tokens.collect() })?))
+    Ok(ok_response(&to_json(&TokenList { tokens: tokens.collect() })?))
 }
 
 /// Creates a token and returns its text, which no other response contains.
@@ -188,28 +189,28 @@ pub async fn tokens(
 /// # Errors
 /// `invalid-params`, `token-exists`, or `forbidden` for a scope beyond that of the caller's own token.
 pub async fn create_token(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     request: Request,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Admin, None)?;
-    let token_request = read_token_request(&body::read_json(&app, request).await?)?;
-    let spec = validate_token(&app, token_request)?;
+    let token_request = read_token_request(&body::read_json_bytes(&app, request).await?)?;
+    let spec = validate_token_request(&app, token_request)?;
     require_covered_scope(&caller, &spec.scope)?;
     // Otherwise a narrow token could take over the name, and the executions, of a wider one.
     if spec.replaces {
         require_covered_token(&app, &caller, &spec.name).await?;
     }
     let created = app.admin.create_token(spec).await?;
-    Ok((axum::http::StatusCode::CREATED, ok(&to_json(&created)?)).into_response())
+    Ok((axum::http::StatusCode::CREATED, ok_response(&to_json(&created)?)).into_response())
 }
 
 /// Removes a token that was created at run time.
 ///
 /// # Errors
 /// `token-unknown`, or `forbidden` for a token whose scope is beyond that of the caller's own.
-pub async fn revoke(
-    State(app): State<App>,
+pub async fn revoke_token(
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(name): PathParam,
 ) -> Result<Response, ProblemBody> {
@@ -217,20 +218,20 @@ pub async fn revoke(
     // The administrator of some agents must not lock out an administrator of all.
     require_covered_token(&app, &caller, &name).await?;
     app.admin.revoke(name).await?;
-    Ok(ok(&to_json(&Empty {})?))
+    Ok(ok_response(&to_json(&Empty {})?))
 }
 
 /// Replaces the text of the operator's token.
 ///
 /// # Errors
 /// `forbidden`.
-pub async fn rotate(
-    State(app): State<App>,
+pub async fn rotate_operator_token(
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
     require_global_admin(caller)?;
-    app.admin.rotate().await?;
-    Ok(ok(&to_json(&Empty {})?))
+    app.admin.rotate_operator_token().await?;
+    Ok(ok_response(&to_json(&Empty {})?))
 }
 
 /// Returns the caller if it is an administrator of all agents.
@@ -248,8 +249,8 @@ fn scope_exceeded() -> Failure {
 }
 
 /// Rejects the change of an existing token whose scope is beyond that of the caller's own.
-async fn require_covered_token(app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
-    let tokens = app.admin.tokens().await?;
+async fn require_covered_token(app: &AppState, caller: &Caller, name: &str) -> Result<(), Failure> {
+    let tokens = app.admin.list_tokens().await?;
     tokens
         .iter()
         .filter(|(entry, _)| entry.name == name)
@@ -267,7 +268,10 @@ fn read_token_request(bytes: &[u8]) -> Result<TokenRequest, Failure> {
 }
 
 /// Validates a token request by the rules of the configuration.
-fn validate_token(app: &App, token_request: TokenRequest) -> Result<TokenSpec, Failure> {
+fn validate_token_request(
+    app: &AppState,
+    token_request: TokenRequest,
+) -> Result<TokenSpec, Failure> {
     let TokenRequest { name, scopes, agents, expires, replace: replaces } = token_request;
     let invalid_params = |text: String| Failure::new(Code::InvalidParams, text);
     let is_plain = name.chars().all(|char| !char.is_control());
@@ -294,7 +298,7 @@ fn validate_token(app: &App, token_request: TokenRequest) -> Result<TokenSpec, F
     Ok(TokenSpec { name, scope: Scope { rights, agents }, expires, replaces })
 }
 
-fn configured_agent(app: &App, id: &str) -> Result<AgentId, Failure> {
+fn configured_agent(app: &AppState, id: &str) -> Result<AgentId, Failure> {
     let agent_id = AgentId::new(id).ok().filter(|id| app.agents.contains(id));
     agent_id.ok_or_else(|| Failure::new(Code::InvalidParams, "`agents` names an unknown agent"))
 }

@@ -88,11 +88,11 @@ fn parse_with_links(markdown: &str) -> Vec<Event<'_>> {
     let rewrite_event = |event| match event {
         Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
             let code = dest_url.strip_suffix(".md").filter(|name| !name.contains('/'));
-            let is_web =
-                dest_url.starts_with("https://") || dest_url.starts_with(&problem::page_url_of(""));
+            let is_web = dest_url.starts_with("https://")
+                || dest_url.starts_with(&problem::page_url_for_code_name(""));
             // The end of a link does not name its target, so the decision is remembered for it.
             retained_flags.push(code.is_some() || is_web);
-            let address = code.map(|code| problem::page_url_of(code).into());
+            let address = code.map(|code| problem::page_url_for_code_name(code).into());
             let dest_url = address.or(is_web.then_some(dest_url))?;
             Some(Event::Start(Tag::Link { link_type, dest_url, title, id }))
         }

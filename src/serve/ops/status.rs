@@ -17,14 +17,14 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
 use super::single_flight::SingleFlight;
-use super::storage_stats_cache::StatsCache;
+use super::storage_stats_cache::StorageStatsCache;
 use crate::observe::{GaugeValues, Instruments};
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::a2a::card;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{
-    ProblemBody, json as json_response, json_text_response, ok, to_json, to_json_text,
+    ProblemBody, json_response, json_text_response, ok_response, to_json, to_json_text,
 };
 use crate::wire::admin::ConfigurationStatus;
 use crate::wire::api::service::{HealthStatus, Readiness, ReadinessStatus};
@@ -45,7 +45,7 @@ pub struct Monitoring {
     /// Returns the size of the ledger's files, in bytes.
     pub ledger_bytes: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Cached storage statistics of the ledger.
-    pub storage_stats: StatsCache,
+    pub storage_stats: StorageStatsCache,
     /// Answer of `/status` that concurrent callers share, if they may see everything.
     pub shared_status: SingleFlight<Bytes>,
 }
@@ -55,7 +55,7 @@ pub struct MachineFacts {
     /// Capabilities of the machine.
     pub capabilities: HostCapabilities,
     /// Returns the process ids of the process holders and the usage of the memory for output.
-    pub holder_facts: Arc<dyn Fn() -> (Vec<u32>, OutputMemoryStatus) + Send + Sync>,
+    pub holder_status_fn: Arc<dyn Fn() -> (Vec<u32>, OutputMemoryStatus) + Send + Sync>,
 }
 
 /// Reports that the service responds. This endpoint needs no token and reveals nothing else.
@@ -65,7 +65,7 @@ pub async fn health() -> Response {
 
 /// Reports whether the service accepts work and, if not, the reasons. This endpoint needs no token and reveals
 /// nothing else.
-pub async fn ready(State(app): State<App>) -> Response {
+pub async fn ready(State(app): State<AppState>) -> Response {
     let reasons = app.api.tree.unready_reasons().await;
     let (code, status) = match reasons.as_slice() {
         [] => (StatusCode::OK, ReadinessStatus::Ready),
@@ -88,7 +88,7 @@ fn respond(status: StatusCode, value: &impl serde::Serialize) -> Response {
 /// # Errors
 /// `path-unknown` if metrics are disabled, `forbidden`.
 pub async fn metrics(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
     if !app.monitoring.exposes_metrics {
@@ -111,13 +111,13 @@ pub async fn metrics(
 /// # Errors
 /// `forbidden`.
 pub async fn tree(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
     // The answer depends on the scope, so only callers who see everything can share it.
     if caller.scope.agents.is_some() {
-        return Ok(ok(&visible_status(&app, &caller).await));
+        return Ok(ok_response(&visible_status(&app, &caller).await));
     }
     // The shared value is the text, so that it is written once for all callers.
     let computation = async { Bytes::from(to_json_text(&visible_status(&app, &caller).await)) };
@@ -126,7 +126,7 @@ pub async fn tree(
 }
 
 /// Returns the part of the tree that a caller may see now.
-async fn visible_status(app: &App, caller: &Caller) -> ServiceStatus {
+async fn visible_status(app: &AppState, caller: &Caller) -> ServiceStatus {
     let mut tree = app.api.tree.status().await;
     let is_visible = |id: &AgentId| caller.scope.allows(Right::Read, Some(id));
     // Also for administrators, whose tokens may be restricted to some agents.
@@ -135,11 +135,11 @@ async fn visible_status(app: &App, caller: &Caller) -> ServiceStatus {
         scheduler.due.retain(|due| is_visible(&due.agent));
     }
     tree.agents.iter_mut().for_each(|agent| agent.program = app.agents.program_status(&agent.id));
-    let (wardens, output_memory) = (app.machine.holder_facts)();
+    let (wardens, output_memory) = (app.machine.holder_status_fn)();
     let capabilities = public_capabilities(&app.machine.capabilities);
     let machine = MachineStatus { capabilities, wardens, output_memory: Some(output_memory) };
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let mut configuration = app.admin.configuration();
+    let mut configuration = app.admin.configuration_status();
     configuration.switched.retain(|id| AgentId::new(id.as_str()).is_ok_and(|id| is_visible(&id)));
     if caller.scope.agents.is_some() {
         // Each of these may name another agent, or reveal the load of other callers.
@@ -173,27 +173,27 @@ fn public_capabilities(capabilities: &HostCapabilities) -> HostCapabilities {
 ///
 /// # Errors
 /// `agent-unknown` or `forbidden`.
-pub async fn agent(
-    State(app): State<App>,
+pub async fn agent_status(
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(agent): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let id = app.agents.id(&agent)?;
+    let id = app.agents.resolve_id(&agent)?;
     caller.require_right(Right::Read, Some(&id))?;
-    Ok(ok(&app.agent_status(&id).await?))
+    Ok(ok_response(&app.agent_status(&id).await?))
 }
 
 /// Returns the supported versions and bindings of A2A and the state of each agent.
 ///
 /// # Errors
 /// `forbidden`.
-pub async fn a2a(
-    State(app): State<App>,
+pub async fn a2a_status(
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let address = app.public_addresses.of(headers.get(HOST));
+    let address = app.public_addresses.for_host(headers.get(HOST));
     let tree = app.api.tree.status().await;
     let visible = tree.agents.into_iter().filter_map(|agent| {
         let spec = app.agents.get(&agent.id)?;
@@ -218,7 +218,7 @@ pub async fn a2a(
     };
     let versions = unique_names(|(_, version)| version.as_str());
     let bindings = unique_names(|(binding, _)| binding.as_str());
-    Ok(ok(&to_json(&A2aStatus { versions, bindings, agents })?))
+    Ok(ok_response(&to_json(&A2aStatus { versions, bindings, agents })?))
 }
 
 fn interface_entry(interface: Interface) -> A2aInterface {

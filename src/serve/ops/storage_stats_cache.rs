@@ -14,9 +14,9 @@ const MAX_UNCACHED_EXECUTIONS: u64 = 10_000;
 
 /// Last count and its time. Only one count runs at a time.
 #[derive(Default)]
-pub struct StatsCache(Mutex<Option<(Instant, StorageStats)>>);
+pub struct StorageStatsCache(Mutex<Option<(Instant, StorageStats)>>);
 
-impl StatsCache {
+impl StorageStatsCache {
     /// Returns the storage statistics of the ledger, possibly from the cache.
     ///
     /// # Errors

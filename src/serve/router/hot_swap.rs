@@ -13,14 +13,14 @@ use tokio::sync::watch;
 use tower::Service;
 
 use super::{respond, router};
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::revocation;
 use crate::serve::http::connections::ClientConnection;
 
 /// State and routes of one configuration.
 #[derive(Clone)]
 struct RoutedConfig {
-    app: App,
+    app: AppState,
     routes: Router,
 }
 
@@ -31,7 +31,7 @@ pub struct RoutePublisher(Arc<watch::Sender<Option<RoutedConfig>>>);
 impl RoutePublisher {
     /// Serves new requests with this state. Requests in progress keep the previous state, except for streams: a
     /// stream ends as soon as its caller is no longer authorized.
-    pub fn publish(&self, app: App) {
+    pub fn publish(&self, app: AppState) {
         let routes = router(&app);
         drop(self.0.send_replace(Some(RoutedConfig { app, routes })));
     }
@@ -49,7 +49,7 @@ pub struct LatestRoutes(Arc<watch::Sender<Option<RoutedConfig>>>);
 
 impl LatestRoutes {
     /// Returns the state of the configuration in force.
-    pub(super) fn app(&self) -> Option<App> {
+    pub(super) fn app(&self) -> Option<AppState> {
         self.0.borrow().as_ref().map(|config| config.app.clone())
     }
 }

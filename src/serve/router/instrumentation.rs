@@ -17,8 +17,8 @@ use tracing::Span;
 use uuid::Uuid;
 
 use crate::observe::RequestRecord;
-use crate::serve::App;
-use crate::serve::a2a::request_headers::{TRACE_HEADERS, trace_context};
+use crate::serve::AppState;
+use crate::serve::a2a::request_metadata::{TRACE_HEADERS, trace_context};
 
 /// Header with the id of a request.
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -40,7 +40,7 @@ pub(super) struct MatchedEndpoint {
 }
 
 impl MatchedEndpoint {
-    fn of(app: &App, template: MatchedPath, path: &str) -> Self {
+    fn new(app: &AppState, template: MatchedPath, path: &str) -> Self {
         let mut segments = template.as_str().split('/').zip(path.split('/'));
         let agent_segment = segments.find(|(segment, _)| *segment == "{agent}");
         let id = agent_segment.and_then(|(_, value)| AgentId::new(value).ok());
@@ -109,11 +109,12 @@ pub(super) struct RequestObservation {
 
 impl RequestObservation {
     /// Starts the observation. Readers of the headers from here on find the span of this request.
-    pub(super) fn begin(app: &App, headers: &mut HeaderMap) -> Self {
+    pub(super) fn begin(app: &AppState, headers: &mut HeaderMap) -> Self {
         // Wall time may jump, so the duration comes from the monotonic clock.
         let (started_at, started_instant, random_id) =
             (app.api.reader.now(), Instant::now(), Uuid::new_v4());
-        let id = request_id(headers).or_else(|| HeaderValue::from_str(&random_id.to_string()).ok());
+        let id = caller_request_id(headers)
+            .or_else(|| HeaderValue::from_str(&random_id.to_string()).ok());
         let caller_trace = trace_context(headers);
         let parent = caller_trace.as_ref().map(|caller_trace| caller_trace.span);
         let trace =
@@ -133,7 +134,7 @@ impl RequestObservation {
     /// admitted request. Returns the endpoint of the request.
     pub(super) fn end(
         self,
-        app: &App,
+        app: &AppState,
         method: &Method,
         path: Option<&str>,
         response: &mut Response,
@@ -144,9 +145,9 @@ impl RequestObservation {
         }
         let template = response.extensions_mut().remove::<MatchedPath>();
         let matched =
-            template.zip(path).map(|(template, path)| MatchedEndpoint::of(app, template, path));
+            template.zip(path).map(|(template, path)| MatchedEndpoint::new(app, template, path));
         if let Some(endpoint) = matched.as_ref().filter(|it| !it.is_uncounted()) {
-            app.api.tree.count(&endpoint.path_with_agent());
+            app.api.tree.count_request(&endpoint.path_with_agent());
         }
         if let Some(trace) = self.trace {
             let (started_at, parent, status) =
@@ -162,7 +163,7 @@ impl RequestObservation {
 }
 
 /// Returns the caller's own id of its request, if it is well formed.
-fn request_id(headers: &HeaderMap) -> Option<HeaderValue> {
+fn caller_request_id(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut values = headers.get_all(REQUEST_ID_HEADER).iter();
     // With two ids nobody can tell which one the caller will search for.
     let (id, None) = (values.next()?, values.next()) else { return None };
@@ -227,7 +228,7 @@ mod tests {
             for text in texts {
                 headers.append(REQUEST_ID_HEADER, HeaderValue::from_str(text).expect("a header"));
             }
-            request_id(&headers).map(|id| id.to_str().expect("text").to_owned())
+            caller_request_id(&headers).map(|id| id.to_str().expect("text").to_owned())
         };
         assert_eq!(id_of(&["a-b_c.d:7"]).as_deref(), Some("a-b_c.d:7"));
         let long = "x".repeat(MAX_REQUEST_ID_BYTES + 1);

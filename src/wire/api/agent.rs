@@ -112,9 +112,9 @@ impl From<&AgentSpec> for AgentLimits {
         Self {
             queue_depth: spec.limits.capacity.max_waiting,
             queue_timeout: spec.limits.capacity.queue_timeout.as_secs_f64(),
-            timeout: spec.limits.deadlines.run.as_secs_f64(),
-            idle_timeout: spec.limits.deadlines.idle.map(|idle| idle.as_secs_f64()),
-            retries: spec.retry.max,
+            timeout: spec.limits.timeouts.run.as_secs_f64(),
+            idle_timeout: spec.limits.timeouts.idle.map(|idle| idle.as_secs_f64()),
+            retries: spec.retry.max_retries,
             max_input_bytes: spec.limits.sizes.input,
             max_output_bytes: spec.limits.sizes.output,
             dedup_window: spec.dedup_window.map(|window| window.as_secs_f64()),

@@ -7,7 +7,7 @@ use algonius_actors::model::agent::queue::Queued;
 use algonius_actors::model::execution::event::{Event, TextChannel};
 use algonius_actors::model::execution::request::Trigger;
 use algonius_actors::model::execution::usage::{ResourceUsage, UsageReading};
-use algonius_actors::model::execution::{AttemptId, State};
+use algonius_actors::model::execution::{AttemptId, ExecutionState};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,7 @@ pub struct AttemptEntry {
     pub ended_at: Option<DateTime<Utc>>,
     /// State in which the attempt ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub ended_in: Option<State>,
+    pub ended_in: Option<ExecutionState>,
     /// Id of the process, which may have ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid: Option<u32>,
@@ -173,7 +173,7 @@ pub struct EventList {
     /// True if the execution has more events at present.
     pub more: bool,
     /// State of the execution.
-    pub state: State,
+    pub state: ExecutionState,
     /// Latest attempt.
     #[serde(flatten)]
     pub attempt_id: AttemptId,

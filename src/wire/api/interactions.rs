@@ -3,8 +3,8 @@
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::interaction::{
-    AnswerSource, AnswerValue, Interaction, InteractionId, InteractionKind, InteractionOwner,
-    InteractionState, QuestionOption, ToolCallSubject,
+    AnswerSource, AnswerValue, Interaction, InteractionId, InteractionOwner, InteractionState,
+    QuestionKind, QuestionOption, ToolCallSubject,
 };
 use algonius_actors::model::permission::{PermissionDecision, PermissionVerdict};
 use chrono::{DateTime, Utc};
@@ -31,7 +31,7 @@ pub struct InteractionEntry {
     /// Attempt that asked.
     pub attempt: AttemptId,
     /// Kind of the question.
-    pub kind: InteractionKind,
+    pub kind: QuestionKind,
     /// State of the interaction.
     pub state: InteractionState,
     /// Question, with the digest to which an answer can bind.

@@ -18,11 +18,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Maximum duration that a caller may set, in seconds: one week.
-pub const MAX_SPAN_SECONDS: u64 = 7 * 86_400;
+pub const MAX_DURATION_SECONDS: u64 = 7 * 86_400;
 /// Maximum number of missed occurrences that a schedule makes up for.
 pub const MAX_MISSED: u32 = 1000;
 /// Maximum number of times in one response.
-pub const MAX_TIMES: u32 = 1000;
+pub const MAX_UPCOMING_OCCURRENCES: u32 = 1000;
 
 /// Policy for occurrences that the service missed, for example because it was not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,7 +73,7 @@ pub struct ScheduleRequest {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "integer::optional"
     )]
-    #[schemars(range(max = MAX_SPAN_SECONDS))]
+    #[schemars(range(max = MAX_DURATION_SECONDS))]
     pub missed_window: Option<u64>,
     /// Maximum number of missed occurrences that run under the policy `all`; by default 10, at most 1000.
     #[serde(
@@ -88,7 +88,7 @@ pub struct ScheduleRequest {
     pub overlap: Option<OverlapPolicy>,
     /// Maximum random delay of an occurrence, in seconds.
     #[serde(default, deserialize_with = "integer::non_null")]
-    #[schemars(range(max = MAX_SPAN_SECONDS))]
+    #[schemars(range(max = MAX_DURATION_SECONDS))]
     pub jitter: u64,
     /// Time after the due time at which an execution of the schedule is stopped, in seconds.
     #[serde(
@@ -96,7 +96,7 @@ pub struct ScheduleRequest {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "integer::optional"
     )]
-    #[schemars(range(max = MAX_SPAN_SECONDS))]
+    #[schemars(range(max = MAX_DURATION_SECONDS))]
     pub deadline: Option<u64>,
     /// Number of consecutive failures that raises an alert; by default 3; 0 disables alerts.
     #[serde(
@@ -118,7 +118,7 @@ const fn enabled_by_default() -> bool {
 impl ScheduleRequest {
     /// Returns the request that defines this schedule.
     #[must_use]
-    pub fn of(spec: &ScheduleSpec) -> Self {
+    pub fn from_spec(spec: &ScheduleSpec) -> Self {
         // Members that the policy does not use are absent, so that a client can send the answer back unchanged.
         let (missed, window, max) = match spec.missed {
             MissedPolicy::Skip => (MissedPolicyName::Skip, None, None),
@@ -148,7 +148,7 @@ impl ScheduleRequest {
 
     /// Returns the policy for missed occurrences with its defaults.
     #[must_use]
-    pub fn missed(&self) -> MissedPolicy {
+    pub fn missed_policy(&self) -> MissedPolicy {
         let window = Duration::from_secs(self.missed_window.unwrap_or(3600));
         match self.missed.unwrap_or(MissedPolicyName::Once) {
             MissedPolicyName::Skip => MissedPolicy::Skip,
@@ -253,7 +253,7 @@ pub struct PreviewRequest {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "integer::optional"
     )]
-    #[schemars(range(min = 1, max = MAX_TIMES))]
+    #[schemars(range(min = 1, max = MAX_UPCOMING_OCCURRENCES))]
     pub count: Option<u32>,
 }
 
@@ -314,7 +314,7 @@ impl From<&Occurrence> for OccurrenceEntry {
             times: occurrence.time_count,
             decided_at: occurrence.decided_at,
             fired_at: occurrence.fired_at,
-            delay_ms: occurrence.deviation().map(|late| late.num_milliseconds()),
+            delay_ms: occurrence.delay().map(|late| late.num_milliseconds()),
             execution: occurrence.execution.map(|id| id.to_string()),
             outcome: occurrence.ending.map(|ending| ending.outcome),
             code: occurrence.ending.and_then(|ending| ending.code),

@@ -1,7 +1,7 @@
 //! Shapes of `/api/v1/executions/{id}/tree`: an execution with its hops.
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::{Outcome, State};
+use algonius_actors::model::execution::{ExecutionState, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct ExecutionTree {
     /// Id of the agent.
     pub agent: String,
     /// Outcome of an ended execution, otherwise its phase.
-    pub state: State,
+    pub state: ExecutionState,
     /// Outcome of an ended execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,

@@ -36,7 +36,7 @@
 //! | `FAKE_ACP_LOG` | file: a line per line read, `HASH<tab>PID<tab>LINE`; an answer to no open request adds `unexpected<tab>PID<tab>ID` |
 //! | `FAKE_ACP_RAN` | file: a line per executed tool, `PID<tab>SESSION<tab>CALL<tab>COMMAND, PATH or NAME` |
 //! | `FAKE_ACP_MODES` | modes, the first one is the initial one; default `ask,auto` |
-//! | `FAKE_ACP_ASK_MODES` | modes in which tools request permission; default `ask` |
+//! | `FAKE_ACP_ASK_MODES` | modes in which tools request permission; default `client_requests` |
 //! | `FAKE_ACP_CONFIRM` | `set_mode` is confirmed (`yes`), refused (`no`), or answered without effect (`silent`) |
 //! | `FAKE_ACP_MODE_AFTER_RESUME` | `kept`, or `reset` to the initial mode |
 //! | `FAKE_ACP_RESUME` | `resume` (default), `load`, or `none` |
@@ -45,7 +45,7 @@
 //! | `FAKE_ACP_AFTER_REJECTION` | `continue` (default), `cancelled` or `end` |
 //! | `FAKE_ACP_CANCEL` | `end` (default), `notify` (also withdraws its requests), or `wait` (for answers to its requests) |
 
-mod ask;
+mod client_requests;
 mod session;
 mod turn;
 pub(crate) mod wire;
@@ -57,7 +57,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use serde_json::{Value, json};
 
-use self::ask::AskEffect;
+use self::client_requests::AnswerEffect;
 use self::session::FakeSession;
 use self::wire::{AcpSettings, log_line, value_at, write_message};
 
@@ -75,22 +75,22 @@ pub(crate) enum LoopEvent {
 pub(crate) struct AcpAgent {
     settings: AcpSettings,
     sessions: BTreeMap<String, FakeSession>,
-    pending_requests: BTreeMap<i64, (String, AskEffect)>,
+    pending_requests: BTreeMap<i64, (String, AnswerEffect)>,
     next_request_id: i64,
-    timers: Sender<LoopEvent>,
+    event_sender: Sender<LoopEvent>,
     /// Exit code, once an instruction ends the process.
     exit_code: Option<u8>,
 }
 
 /// Plays the agent until its input ends.
 pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
-    let (sender, inputs) = channel();
+    let (sender, events) = channel();
     let mut agent = AcpAgent {
         settings: AcpSettings::from_environment(),
         sessions: BTreeMap::new(),
         pending_requests: BTreeMap::new(),
         next_request_id: 0,
-        timers: sender.clone(),
+        event_sender: sender.clone(),
         exit_code: None,
     };
     std::thread::spawn(move || {
@@ -102,8 +102,8 @@ pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
         // The receiver is gone only if the process is about to end.
         _ = sender.send(LoopEvent::End);
     });
-    for input in inputs {
-        match input {
+    for event in events {
+        match event {
             LoopEvent::Line(line) => agent.handle_line(&line)?,
             LoopEvent::Timer(session) => agent.wake(&session)?,
             LoopEvent::End => return Ok(0),
@@ -149,7 +149,7 @@ impl AcpAgent {
                 self.sessions.remove(&session_id);
                 write_message(&json!({"id": id, "result": {}}))
             }
-            Some(_) if !id.is_null() => fail(&id, -32_601, "method not found"),
+            Some(_) if !id.is_null() => respond_with_error(&id, -32_601, "method not found"),
             Some(_) => Ok(()),
             None => self.handle_answer(&id, &message),
         }
@@ -158,7 +158,7 @@ impl AcpAgent {
     fn reopen(&mut self, id: &Value, session_id: &str, method: &str) -> Result<(), Box<dyn Error>> {
         let offered_method = format!("session/{}", self.settings.resume_method);
         if method != offered_method {
-            return fail(id, -32_601, "method not found");
+            return respond_with_error(id, -32_601, "method not found");
         }
         let Some(mut session) = FakeSession::load(session_id)? else {
             return self.fail_unknown_session(id, session_id);
@@ -182,7 +182,11 @@ impl AcpAgent {
     }
 
     fn fail_unknown_session(&self, id: &Value, session_id: &str) -> Result<(), Box<dyn Error>> {
-        fail(id, self.settings.unknown_session_code, &format!("Session {session_id} not found"))
+        respond_with_error(
+            id,
+            self.settings.unknown_session_code,
+            &format!("Session {session_id} not found"),
+        )
     }
 
     fn set_mode(&mut self, id: &Value, session_id: &str, mode: &str) -> Result<(), Box<dyn Error>> {
@@ -192,7 +196,7 @@ impl AcpAgent {
         if !self.settings.modes.iter().any(|known| known == mode)
             || self.settings.confirmation == "no"
         {
-            return fail(id, -32_602, "unknown mode");
+            return respond_with_error(id, -32_602, "unknown mode");
         }
         if self.settings.confirmation != "silent" {
             session.change_mode(mode)?;
@@ -204,6 +208,10 @@ impl AcpAgent {
 }
 
 /// Answers a request with an error.
-pub(crate) fn fail(id: &Value, code: i64, message: &str) -> Result<(), Box<dyn Error>> {
+pub(crate) fn respond_with_error(
+    id: &Value,
+    code: i64,
+    message: &str,
+) -> Result<(), Box<dyn Error>> {
     write_message(&json!({"id": id, "error": {"code": code, "message": message}}))
 }

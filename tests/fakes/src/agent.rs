@@ -3,9 +3,9 @@
 mod acp;
 mod chat;
 mod control_agent;
+mod instruction;
 mod mcp;
 mod rpc;
-mod script;
 mod tck;
 mod turns;
 
@@ -30,13 +30,17 @@ const ROLES: &[(&str, RoleFn, &str)] = &[
     ("stubborn", stubborn, "ignores SIGTERM, as does its child, whose process id it prints"),
     ("daemonize", daemonize, "leaves a process in a session of its own; prints its process id"),
     ("hold-pipe", hold_pipe, "prints `held`, leaves a process that holds its output, and exits"),
-    ("crowd", crowd, "N: starts N processes, says so, and waits for them"),
-    ("hog", hog, "BYTES: takes so much memory, says so, and keeps it"),
+    ("crowd", spawn_sleepers, "N: starts N processes, says so, and waits for them"),
+    ("hog", hold_memory, "BYTES: takes so much memory, says so, and keeps it"),
     ("flood", flood, "BYTES: prints so many bytes"),
-    ("noisy", noisy, "prints colours, control characters and bytes that are no text"),
+    (
+        "noisy",
+        print_control_characters,
+        "prints colours, control characters and bytes that are no text",
+    ),
     ("env", print_environment, "prints its environment, sorted"),
     ("args", print_arguments, "ARGUMENTS: prints each as a JSON string on a line"),
-    ("cwd", working_folder, "prints its working folder"),
+    ("cwd", print_working_folder, "prints its working folder"),
     ("events", print_events, "WORDS: prints an event for each; see `event`"),
     ("chat", chat::play, "FOLDER [--new ID | --resume ID] [--events]: remembers conversations"),
     ("rpc", rpc::play, "[--counted] [--init] [--stays]: answers calls of JSON-RPC"),
@@ -44,19 +48,27 @@ const ROLES: &[(&str, RoleFn, &str)] = &[
     ("acp", acp::play, "an interactive agent of ACP, with instructions in its prompts; see `acp`"),
     (
         "claude-control",
-        control_agent::claude,
+        control_agent::play_claude,
         "[--resume ID | --session-id ID]: see `control_agent`",
     ),
     (
         "codex-app-server",
-        control_agent::codex,
+        control_agent::play_codex,
         "an interactive agent of that protocol; see `control_agent`",
     ),
     ("mcp", mcp::serve, "an MCP server; see `mcp`"),
     ("tck", tck::play, "0.3 or 1.0: the agent that the conformance kits test, in events"),
     ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),
-    ("once", once, "FILE: writes to FILE when it starts and ends; sleeps what its input says"),
-    ("witness", witness, "FILE LOCK|-: as `once`, for the one who judges a storm; see `witness`"),
+    (
+        "once",
+        log_run_times,
+        "FILE: writes to FILE when it starts and ends; sleeps what its input says",
+    ),
+    (
+        "witness",
+        log_run_with_lock,
+        "FILE LOCK|-: as `once`, for the one who judges a storm; see `witness`",
+    ),
     ("no-stdin", no_stdin, "never reads its input"),
     ("tty", tty, "tries to open the terminal and says how that went"),
     ("in-own-session", in_own_session, "what `daemonize` leaves behind"),
@@ -68,10 +80,10 @@ const FOREVER_SECONDS: &str = "600";
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let name = args.first().map(String::as_str);
-    let Some((_, role, _)) = ROLES.iter().find(|(role, ..)| Some(*role) == name) else {
+    let Some((_, run_role, _)) = ROLES.iter().find(|(role, ..)| Some(*role) == name) else {
         return fail(&usage(), 64);
     };
-    match role(args.get(1..).unwrap_or_default()) {
+    match run_role(args.get(1..).unwrap_or_default()) {
         Ok(code) => ExitCode::from(code),
         Err(error) => fail(&format!("{error}\n"), 70),
     }
@@ -136,7 +148,7 @@ fn hold_pipe(_: &[String]) -> Result<u8, Box<dyn Error>> {
     print("held")
 }
 
-fn crowd(args: &[String]) -> Result<u8, Box<dyn Error>> {
+fn spawn_sleepers(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let count: usize = argument(args, 0).parse()?;
     let sleepers: io::Result<Vec<_>> =
         (0..count).map(|_| Command::new("sleep").arg(FOREVER_SECONDS).spawn()).collect();
@@ -147,7 +159,7 @@ fn crowd(args: &[String]) -> Result<u8, Box<dyn Error>> {
     Ok(0)
 }
 
-fn hog(args: &[String]) -> Result<u8, Box<dyn Error>> {
+fn hold_memory(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let allocation = vec![1_u8; argument(args, 0).parse()?];
     print("taken\n")?;
     pause(Duration::from_secs(FOREVER_SECONDS.parse()?));
@@ -168,7 +180,7 @@ fn flood(args: &[String]) -> Result<u8, Box<dyn Error>> {
     Ok(0)
 }
 
-fn noisy(_: &[String]) -> Result<u8, Box<dyn Error>> {
+fn print_control_characters(_: &[String]) -> Result<u8, Box<dyn Error>> {
     io::stdout().write_all(b"\x1b[31mred\x1b[0m \xff\xfe bell\x07 zero\x00 half \xe2\x82")?;
     io::stderr().write_all(b"\x1b]0;title\x07 warning \xc3\x28\n")?;
     Ok(0)
@@ -186,16 +198,16 @@ fn print_arguments(args: &[String]) -> Result<u8, Box<dyn Error>> {
     print(&args.iter().map(|word| format!("{}\n", json!(word))).collect::<String>())
 }
 
-fn working_folder(_: &[String]) -> Result<u8, Box<dyn Error>> {
+fn print_working_folder(_: &[String]) -> Result<u8, Box<dyn Error>> {
     print(&format!("{}\n", env::current_dir()?.display()))
 }
 
 fn print_events(args: &[String]) -> Result<u8, Box<dyn Error>> {
-    print(&args.iter().map(|word| event(word)).collect::<String>())
+    print(&args.iter().map(|word| event_line(word)).collect::<String>())
 }
 
 /// Returns the event of a word: `failed:CATEGORY:MESSAGE`, `unknown` and `junk` are special; other words are text.
-fn event(word: &str) -> String {
+fn event_line(word: &str) -> String {
     let mut parts = word.splitn(3, ':');
     let event = match (parts.next(), parts.next(), parts.next()) {
         (Some("failed"), Some(category), Some(message)) => {
@@ -219,7 +231,7 @@ fn flaky(args: &[String]) -> Result<u8, Box<dyn Error>> {
     }
 }
 
-fn once(args: &[String]) -> Result<u8, Box<dyn Error>> {
+fn log_run_times(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let file = argument(args, 0);
     append(file, &format!("start {} {}\n", nanoseconds()?, std::process::id()))?;
     let mut input = String::new();
@@ -232,10 +244,10 @@ fn once(args: &[String]) -> Result<u8, Box<dyn Error>> {
 /// Writes one line each when it has started, when its daemon holds the lock, and when it has ended, with its execution,
 /// attempt, process and label. Prints numbered lines before and after a sleep that its input gives. Its daemon, in a
 /// session of its own with an empty environment, continues to hold the lock.
-fn witness(args: &[String]) -> Result<u8, Box<dyn Error>> {
+fn log_run_with_lock(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let variable = |name| env::var(name).unwrap_or_default();
     let (execution, attempt) = (variable("ALGONIUS_EXECUTION_ID"), variable("ALGONIUS_ATTEMPT"));
-    let identity = format!("{execution} {attempt} {} {}", std::process::id(), label()?);
+    let identity = format!("{execution} {attempt} {} {}", std::process::id(), process_label()?);
     let (file, lock) = (argument(args, 0), argument(args, 1));
     append(file, &format!("start {identity}\n"))?;
     let mut daemon_stdin = Stdio::null();
@@ -258,7 +270,7 @@ fn witness(args: &[String]) -> Result<u8, Box<dyn Error>> {
 }
 
 /// Returns the soft limit of file locks, which is the label of the service's processes.
-fn label() -> Result<String, Box<dyn Error>> {
+fn process_label() -> Result<String, Box<dyn Error>> {
     let limits = std::fs::read_to_string("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
     Ok(line.and_then(|line| line.split_whitespace().next()).ok_or("no such limit")?.to_owned())

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::acp::wire::{
     append_to_env_file, fresh_id, log_line, log_unexpected, value_at, write_text,
 };
-use crate::script::{Instruction, instructions};
+use crate::instruction::{Instruction, parse_instructions};
 use crate::{append, argument};
 
 /// Protocol of the agent.
@@ -39,7 +39,7 @@ struct ControlAgent {
 }
 
 /// Plays an agent of claude-control.
-pub(super) fn claude(args: &[String]) -> Result<u8, Box<dyn Error>> {
+pub(super) fn play_claude(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let option_value = |name: &str| {
         let index = args.iter().position(|word| word == name)?;
         Some(argument(args, index + 1).to_owned())
@@ -56,7 +56,7 @@ pub(super) fn claude(args: &[String]) -> Result<u8, Box<dyn Error>> {
 }
 
 /// Plays an agent of the codex app server.
-pub(super) fn codex(_: &[String]) -> Result<u8, Box<dyn Error>> {
+pub(super) fn play_codex(_: &[String]) -> Result<u8, Box<dyn Error>> {
     play(InteractiveProtocol::Codex, fresh_id("thread")?, "read-only")
 }
 
@@ -182,7 +182,7 @@ impl ControlAgent {
             append(&file.display().to_string(), &format!("{prompt}\n"))?;
         }
         let mut failure = None;
-        for instruction in instructions(prompt) {
+        for instruction in parse_instructions(prompt) {
             if self.is_cancelled || self.exit_code.is_some() || failure.is_some() {
                 break;
             }
@@ -268,7 +268,7 @@ impl ControlAgent {
         self.request_count += 1;
         let call = format!("call-{}", self.request_count);
         let command = instruction.setting("command").unwrap_or("true").to_owned();
-        self.report(&call, instruction.word(0), &command, None)?;
+        self.report_tool_call(&call, instruction.word(0), &command, None)?;
         let needs_no_permission =
             ["bypassPermissions", "danger-full-access"].contains(&self.mode.as_str());
         let is_allowed = needs_no_permission
@@ -280,11 +280,11 @@ impl ControlAgent {
                 &format!("{}\t{}\t{call}\t{command}\n", std::process::id(), self.id),
             )?;
         }
-        self.report(&call, instruction.word(0), &command, Some(is_allowed))
+        self.report_tool_call(&call, instruction.word(0), &command, Some(is_allowed))
     }
 
     /// Reports that a tool call begins, or that it succeeded or failed.
-    fn report(
+    fn report_tool_call(
         &self,
         call: &str,
         name: &str,

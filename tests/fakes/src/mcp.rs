@@ -37,10 +37,10 @@ use std::{env, fs, process};
 use serde_json::{Value, json};
 
 /// Version without a handshake.
-const VERSION: &str = "2026-07-28";
+const VERSION_WITHOUT_HANDSHAKE: &str = "2026-07-28";
 
 /// Version with a handshake.
-const OLD_VERSION: &str = "2025-11-25";
+const VERSION_WITH_HANDSHAKE: &str = "2025-11-25";
 
 /// Names of the tools, with the names of their arguments.
 const TOOLS: [(&str, &[&str]); 16] = [
@@ -68,21 +68,21 @@ pub(crate) fn serve(args: &[String]) -> Result<u8, Box<dyn Error>> {
     if has("--fail") {
         let variables: Vec<_> =
             env::vars().map(|(name, value)| format!("{name}={value}")).collect();
-        eprintln_all(&format!("cannot start: {}", variables.join(" ")))?;
+        write_stderr_line(&format!("cannot start: {}", variables.join(" ")))?;
         return Ok(3);
     }
-    let value = |option: &str| {
+    let option_value = |option: &str| {
         let index = args.iter().position(|argument| argument == option)?;
         args.get(index + 1)
     };
-    if let Some(file) = value("--start") {
+    if let Some(file) = option_value("--start") {
         append(file, "started")?;
     }
-    let mut server = Server {
-        is_old: has("--old"),
+    let mut server = FakeMcpServer {
+        requires_handshake: has("--old"),
         is_noisy: has("--noise"),
-        calls: 0,
-        cancelled: 0,
+        call_count: 0,
+        cancelled_call_count: 0,
         memory: Vec::new(),
     };
     for line in io::stdin().lock().lines() {
@@ -94,7 +94,7 @@ pub(crate) fn serve(args: &[String]) -> Result<u8, Box<dyn Error>> {
             return Ok(code);
         }
     }
-    if let Some(file) = value("--end") {
+    if let Some(file) = option_value("--end") {
         fs::write(file, "ended\n")?;
     }
     if has("--stubborn") {
@@ -112,36 +112,36 @@ fn append(file: &str, line: &str) -> io::Result<()> {
     writeln!(file, "{line}")
 }
 
-fn eprintln_all(text: &str) -> io::Result<()> {
+fn write_stderr_line(text: &str) -> io::Result<()> {
     writeln!(io::stderr(), "{text}")
 }
 
 /// State of the server.
-struct Server {
-    is_old: bool,
+struct FakeMcpServer {
+    requires_handshake: bool,
     is_noisy: bool,
-    calls: u32,
-    cancelled: u32,
+    call_count: u32,
+    cancelled_call_count: u32,
     /// Memory that no call uses.
     memory: Vec<u8>,
 }
 
-impl Server {
+impl FakeMcpServer {
     /// Handles a message; returns an exit code if the server ends.
     fn handle(&mut self, message: &Value) -> Result<Option<u8>, Box<dyn Error>> {
         let params = &message["params"];
         let answer = match message["method"].as_str().unwrap_or_default() {
-            "server/discover" if !self.is_old => Ok(json!({
-                "resultType": "complete", "supportedVersions": [VERSION],
+            "server/discover" if !self.requires_handshake => Ok(json!({
+                "resultType": "complete", "supportedVersions": [VERSION_WITHOUT_HANDSHAKE],
                 "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
             })),
-            "initialize" if self.is_old => Ok(json!({
-                "protocolVersion": OLD_VERSION, "capabilities": {"tools": {}},
+            "initialize" if self.requires_handshake => Ok(json!({
+                "protocolVersion": VERSION_WITH_HANDSHAKE, "capabilities": {"tools": {}},
                 "serverInfo": {"name": "fake", "version": "1"},
             })),
-            "tools/list" => Ok(list()),
+            "tools/list" => Ok(tool_list()),
             "tools/call" => {
-                self.calls += 1;
+                self.call_count += 1;
                 match params["name"].as_str().unwrap_or_default() {
                     "hang" => return Ok(None),
                     "mark" => {
@@ -154,7 +154,7 @@ impl Server {
                         return Ok(None);
                     }
                     "crash" => {
-                        eprintln_all("the store is damaged")?;
+                        write_stderr_line("the store is damaged")?;
                         return Ok(Some(7));
                     }
                     "flood" => flood(message)?,
@@ -163,7 +163,7 @@ impl Server {
                 }
             }
             "notifications/cancelled" => {
-                self.cancelled += 1;
+                self.cancelled_call_count += 1;
                 return Ok(None);
             }
             method if method.starts_with("notifications/") => return Ok(None),
@@ -187,8 +187,8 @@ impl Server {
         let argument = |name: &str| arguments[name].as_str().unwrap_or_default();
         let (text, is_error) = match name {
             "echo" => (argument("text").to_owned(), false),
-            "count" => (format!("{} {}", process::id(), self.calls), false),
-            "cancelled" => (self.cancelled.to_string(), false),
+            "count" => (format!("{} {}", process::id(), self.call_count), false),
+            "cancelled" => (self.cancelled_call_count.to_string(), false),
             "env" => (env::var(argument("name")).unwrap_or_default(), false),
             "write" => match fs::write(argument("path"), argument("text")) {
                 Ok(()) => ("written".to_owned(), false),
@@ -217,7 +217,7 @@ impl Server {
 }
 
 /// Returns the list of the tools.
-fn list() -> Value {
+fn tool_list() -> Value {
     let tool = |(name, arguments): &(&str, &[&str])| {
         let properties: serde_json::Map<_, _> = arguments
             .iter()

@@ -13,10 +13,10 @@ use crate::turns::{MessageHistory, Reaction};
 /// `notify A B` is answered by notifications; `reverse` sends a request to the client; `junk` writes an invalid message
 /// first; `error CODE` returns an error; the words of `MessageHistory` work as they do there.
 pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
-    let has = |option: &str| args.iter().any(|word| word == option);
+    let has_option = |option: &str| args.iter().any(|word| word == option);
     let mut connection =
-        RpcConnection { input: io::stdin().lock(), has_content_length: has("--counted") };
-    let (mut history, mut is_ready) = (MessageHistory::default(), !has("--init"));
+        RpcConnection { input: io::stdin().lock(), has_content_length: has_option("--counted") };
+    let (mut history, mut is_ready) = (MessageHistory::default(), !has_option("--init"));
     while let Some(message) = connection.read()? {
         let id = value_at(&message, "/id").clone();
         match value_at(&message, "/method").as_str().unwrap_or_default() {
@@ -24,7 +24,7 @@ pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
                 is_ready = true;
                 connection.answer(&id, &json!({"session": "server-7"}))?;
             }
-            "ask" if !is_ready => connection.fail(&id, -32_002)?,
+            "ask" if !is_ready => connection.answer_error(&id, -32_002)?,
             "ask" => {
                 let text =
                     value_at(&message, "/params/text").as_str().unwrap_or_default().to_owned();
@@ -35,7 +35,7 @@ pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
             _ => {}
         }
     }
-    while has("--stays") {
+    while has_option("--stays") {
         std::thread::park();
     }
     Ok(0)
@@ -67,11 +67,11 @@ fn answer_call(
             connection.write_junk()?;
             connection.answer(id, &json!({"answer": "after junk"}))?;
         }
-        "error" => connection.fail(id, rest.parse()?)?,
+        "error" => connection.answer_error(id, rest.parse()?)?,
         "hang" => {
             while let Some(message) = connection.read()? {
                 if value_at(&message, "/method") == "cancel" {
-                    connection.fail(id, -32_800)?;
+                    connection.answer_error(id, -32_800)?;
                     break;
                 }
             }
@@ -145,7 +145,7 @@ impl RpcConnection {
         self.write(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
     }
 
-    fn fail(&self, id: &Value, code: i64) -> io::Result<()> {
+    fn answer_error(&self, id: &Value, code: i64) -> io::Result<()> {
         let error = json!({"code": code, "message": "it cannot be done"});
         self.write(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
     }

@@ -56,8 +56,8 @@ pub(super) fn play(args: &[String]) -> RoleResult {
         "0.3" if id.starts_with("test-resubscribe-message-id") => work(10),
         "0.3" => ask_every_turn(),
         "1.0" => {
-            let wants = |prefix: &str| id.starts_with(prefix) || text.starts_with(prefix);
-            let behaviour = BEHAVIOURS.iter().find(|(prefix, _)| wants(prefix));
+            let has_prefix = |prefix: &str| id.starts_with(prefix) || text.starts_with(prefix);
+            let behaviour = BEHAVIOURS.iter().find(|(prefix, _)| has_prefix(prefix));
             behaviour.map_or_else(
                 || write_event("text", &json!({"text": "Hello from TCK\n"})),
                 |(_, behaviour)| behaviour(),

@@ -43,15 +43,15 @@ unsafe extern "C" fn clone(
     stack: *mut c_void,
     flags: c_int,
     argument: *mut c_void,
-    parent: *mut c_void,
-    local: *mut c_void,
-    child: *mut c_void,
+    parent_tid: *mut c_void,
+    tls: *mut c_void,
+    child_tid: *mut c_void,
 ) -> c_int {
     as_int(perform(CallKind::Spawn, "clone", None, |_| {
         // SAFETY: the system's `clone` has this shape; the rest is the caller's promise.
         let result = unsafe {
             let real: Option<CloneFn> = transmute(next_symbol(c"clone"));
-            real.map_or(-1, |real| real(enter, stack, flags, argument, parent, local, child))
+            real.map_or(-1, |real| real(enter, stack, flags, argument, parent_tid, tls, child_tid))
         };
         c_long::from(result)
     }))

@@ -10,18 +10,18 @@ use crate::harness::client::{ServiceClient, TestResponse};
 /// Knows the description, and what of it was seen.
 pub(super) struct ResponseValidator {
     document: Value,
-    seen: BTreeSet<(String, u16)>,
+    seen_responses: BTreeSet<(String, u16)>,
 }
 
 impl ResponseValidator {
     pub(super) async fn fetch(client: &ServiceClient) -> Self {
         let document = client.get("/api/v1/openapi.json").await.json();
-        Self { document, seen: BTreeSet::new() }
+        Self { document, seen_responses: BTreeSet::new() }
     }
 
     /// One that knows another description.
     pub(super) fn with_document(document: Value) -> Self {
-        Self { document, seen: BTreeSet::new() }
+        Self { document, seen_responses: BTreeSet::new() }
     }
 
     pub(super) const fn document(&self) -> &Value {
@@ -44,7 +44,7 @@ impl ResponseValidator {
     pub(super) fn assert_documented(&mut self, line: &str, answer: &TestResponse) {
         let faults = self.faults(line, answer);
         assert!(faults.is_empty(), "{line} answers {answer:?}:\n{faults:#?}");
-        self.seen.insert((line.to_owned(), answer.status));
+        self.seen_responses.insert((line.to_owned(), answer.status));
     }
 
     /// What of an answer is not as it is described.
@@ -86,9 +86,10 @@ impl ResponseValidator {
     }
 
     fn document_faults(&self, schema: &Value, document: &Value) -> Vec<String> {
-        let faults = self.validator(schema);
-        let faults =
-            faults.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path()));
+        let validator = self.validator(schema);
+        let faults = validator
+            .iter_errors(document)
+            .map(|error| format!("{}: {error}", error.instance_path()));
         faults.collect()
     }
 
@@ -112,7 +113,9 @@ impl ResponseValidator {
         let lines =
             self.operations().into_iter().map(|(method, path, _)| format!("{method} {path}"));
         let has_succeeded = |line: &String| {
-            self.seen.iter().any(|(seen, status)| seen == line && (200..300).contains(status))
+            self.seen_responses
+                .iter()
+                .any(|(seen, status)| seen == line && (200..300).contains(status))
         };
         lines.filter(|line| !has_succeeded(line)).collect()
     }
@@ -146,15 +149,15 @@ fn close_schema(mut schema: Value) -> Value {
     match &mut schema {
         Value::Array(items) => items.iter_mut().for_each(|item| *item = close_schema(item.take())),
         Value::Object(members) => {
-            let builds = members.contains_key("properties") || members.contains_key("allOf");
+            let has_members = members.contains_key("properties") || members.contains_key("allOf");
             let is_open = !members.contains_key("additionalProperties");
             for member in members.values_mut() {
                 *member = close_schema(member.take());
             }
-            if let Some(Value::String(name)) = members.get_mut("$ref").filter(|_| builds) {
+            if let Some(Value::String(name)) = members.get_mut("$ref").filter(|_| has_members) {
                 *name = name.replace("#/components/schemas/", "#/open/");
             }
-            if builds && is_open && members.get("type").is_none_or(|it| it == "object") {
+            if has_members && is_open && members.get("type").is_none_or(|it| it == "object") {
                 members.insert("unevaluatedProperties".to_owned(), Value::Bool(false));
             }
         }

@@ -5,13 +5,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use super::write_private;
-use crate::harness::client::{completed_with, outcome, state};
+use crate::harness::client::{completed_with, task_outcome, task_state};
 use crate::harness::{Setup, poll_until};
-use crate::read_only::skips;
+use crate::read_only::lacks_requirement;
 
-const ACCOUNT: &str = "daemon";
-const ACCOUNT_ID: u32 = 1;
-const ROOT_ONLY: &str = "only root reads this\n";
+const AGENT_USER: &str = "daemon";
+const AGENT_USER_ID: u32 = 1;
+const ROOT_ONLY_TEXT: &str = "only root reads this\n";
 
 /// A setup whose folder other users pass through, with a folder and a file that are root's alone.
 fn with_open_folder(setup: Setup) -> Setup {
@@ -26,7 +26,7 @@ fn with_open_folder(setup: Setup) -> Setup {
     let closed_folder = setup.test_folder().join("closed");
     fs::create_dir(&closed_folder).unwrap();
     fs::set_permissions(&closed_folder, fs::Permissions::from_mode(0o700)).unwrap();
-    write_private(&closed_folder.join("output.txt"), ROOT_ONLY);
+    write_private(&closed_folder.join("output.txt"), ROOT_ONLY_TEXT);
     setup
 }
 
@@ -37,7 +37,7 @@ fn owner_uid(path: &Path) -> u32 {
 /// Root reads no file for an agent that puts links, pipes and folders in the place of its answer.
 #[tokio::test]
 async fn root_does_not_follow_a_link_to_an_answer() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
     let attacks = [
@@ -52,16 +52,16 @@ async fn root_does_not_follow_a_link_to_an_answer() {
         let agents = attacks.map(|(id, script)| {
             format!(
                 "[agents.{id}]\ncommand = 'sh'\nargs = ['-c', 'm=$(dirname $0); {script}; true', '{{{{ output_file }}}}']\n\
-                 output = 'file'\naccess = '{access}'\nuser = '{ACCOUNT}'\nworking_dir = '/'\n\
+                 output = 'file'\naccess = '{access}'\nuser = '{AGENT_USER}'\nworking_dir = '/'\n\
                  env.ROOT = 'HERE/closed'\n"
             )
         });
         let service = with_open_folder(Setup::new(&agents.concat())).start().await;
         for (id, _) in attacks {
             let task = service.send(id, "x").await;
-            assert!(!task.to_string().contains(ROOT_ONLY.trim()), "{access} {id}: {task}");
+            assert!(!task.to_string().contains(ROOT_ONLY_TEXT.trim()), "{access} {id}: {task}");
             assert!(
-                ["completed", "failed"].contains(&state(&task).as_str()),
+                ["completed", "failed"].contains(&task_state(&task).as_str()),
                 "{access} {id}: {task}"
             );
         }
@@ -71,18 +71,19 @@ async fn root_does_not_follow_a_link_to_an_answer() {
 /// A file that the agent names in an event is read with the rights of the agent's user.
 #[tokio::test]
 async fn root_delivers_no_file_that_the_agent_cannot_read() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
     let line = r#"{"type":"artifact","file":{"path":"'$ROOT'/output.txt"}}"#;
     let agent = format!(
         "[agents.names]\ncommand = 'sh'\nargs = ['-c', '''echo '{line}'; echo x''']\n\
-         output = 'events'\naccess = 'read-only'\nuser = '{ACCOUNT}'\nworking_dir = '/'\nenv.ROOT = 'HERE/closed'\n"
+         output = 'events'\naccess = 'read-only'\nuser = '{AGENT_USER}'\nworking_dir = '/'\nenv.ROOT = 'HERE/closed'\n"
     );
     let service = with_open_folder(Setup::new(&agent)).start().await;
     let task = service.send("names", "x").await;
-    let output = format!("{task}{}", service.execution(&crate::harness::client::id(&task)).await);
-    assert!(!output.contains(ROOT_ONLY.trim()), "{output}");
+    let output =
+        format!("{task}{}", service.execution(&crate::harness::client::task_id(&task)).await);
+    assert!(!output.contains(ROOT_ONLY_TEXT.trim()), "{output}");
     assert!(!output.contains("b25seSByb290"), "the file was handed over in base64: {output}");
 }
 
@@ -116,22 +117,22 @@ print "lost\n";
 /// The agent's user replaces files while root creates them, and owns no file of root afterwards.
 #[tokio::test]
 async fn root_changes_the_owner_of_its_own_files_only() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
     let text = format!(
         "[agents.reader]\ncommand = 'true'\nargs = ['{{{{ input_file }}}}']\ninput = 'file'\n\
-         access = 'read-only'\nuser = '{ACCOUNT}'\nworking_dir = '/'\n\
+         access = 'read-only'\nuser = '{AGENT_USER}'\nworking_dir = '/'\n\
          [agents.racer]\ncommand = 'perl'\nargs = ['HERE/racer', 'HERE/run/algonius', 'HERE/closed/output.txt']\n\
-         access = 'read-write'\nuser = '{ACCOUNT}'\nworking_dir = '/'\n"
+         access = 'read-write'\nuser = '{AGENT_USER}'\nworking_dir = '/'\n"
     );
-    let setup = with_open_folder(Setup::new(&text).executable("racer", RACER_SCRIPT));
+    let setup = with_open_folder(Setup::new(&text).with_executable("racer", RACER_SCRIPT));
     // The racer has to see whether it has won.
     fs::set_permissions(setup.test_folder().join("closed"), fs::Permissions::from_mode(0o755))
         .unwrap();
     let service = setup.start().await;
     let target = service.setup.test_folder().join("closed/output.txt");
-    assert_eq!(state(&service.send("reader", "x").await), "completed");
+    assert_eq!(task_state(&service.send("reader", "x").await), "completed");
     let racer = service.start_task("racer", "x").await;
     poll_until("the racer", async || {
         (service.execution(&racer).await["state"] == "running").then_some(())
@@ -149,18 +150,18 @@ async fn root_changes_the_owner_of_its_own_files_only() {
 /// The service creates a missing file of a home again, for the user of the home.
 #[tokio::test]
 async fn files_of_a_home_belong_to_the_user_of_the_agent() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
     let text = format!(
-        "[agents.one]\ncommand = 'sh'\nargs = ['-s']\naccess = 'read-write'\nuser = '{ACCOUNT}'\n\
+        "[agents.one]\ncommand = 'sh'\nargs = ['-s']\naccess = 'read-write'\nuser = '{AGENT_USER}'\n\
          working_dir = '/'\nhome = 'per-agent'\nhome_files = {{ 'a/b.json' = 'text of the file' }}\n"
     );
     let mut service = with_open_folder(Setup::new(&text)).start().await;
     let home = service.setup.test_folder().join("state/algonius/homes/one");
     let read_script = "cat $HOME/a/b.json";
     assert_eq!(
-        outcome(&service.send("one", read_script).await),
+        task_outcome(&service.send("one", read_script).await),
         completed_with("text of the file")
     );
     // A link to a folder of root, in the place of a folder of the home.
@@ -171,12 +172,12 @@ async fn files_of_a_home_belong_to_the_user_of_the_agent() {
     fs::remove_file(home.join("a")).unwrap();
     service.restart().await;
     assert_eq!(
-        outcome(&service.send("one", read_script).await),
+        task_outcome(&service.send("one", read_script).await),
         completed_with("text of the file")
     );
     assert_eq!(
         (owner_uid(&home.join("a")), owner_uid(&home.join("a/b.json"))),
-        (ACCOUNT_ID, ACCOUNT_ID)
+        (AGENT_USER_ID, AGENT_USER_ID)
     );
     assert!(!service.setup.test_folder().join("closed/b.json").exists());
 }

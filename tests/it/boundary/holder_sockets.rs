@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::harness::client::{completed_with, outcome};
+use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::{Setup, poll_until};
 
 /// Repeatedly tries to send a request to every process holder, and records which ones answered.
@@ -30,7 +30,7 @@ print STDOUT "over\n";
 "#;
 
 /// Listens at the address of a process holder, and reports to the service that it holds nothing.
-const PRETENDER: &str = r#"#!/usr/bin/perl
+const FAKE_HOLDER_SCRIPT: &str = r#"#!/usr/bin/perl
 use Socket;
 my $here = $ENV{PLACE};
 my ($real) = glob "$here/run/algonius/w-*.sock";
@@ -64,8 +64,9 @@ fn unconfined_agent(id: &str) -> String {
 async fn an_agent_cannot_take_over_a_process_holder() {
     let agents = format!("{}{}", unconfined_agent("speaker"), unconfined_agent("other"));
     let other_script = "#!/bin/sh\necho start >> \"$PLACE/log\"\nuntil [ -e \"$PLACE/go\" ]; do sleep 0.05; done\n";
-    let setup =
-        Setup::new(&agents).executable("speaker", SPEAKER_SCRIPT).executable("other", other_script);
+    let setup = Setup::new(&agents)
+        .with_executable("speaker", SPEAKER_SCRIPT)
+        .with_executable("other", other_script);
     let mut service = setup.start().await;
     let id = service.start_task("speaker", "x").await;
     service.setup.wait_for_text("log", "start\n").await;
@@ -85,20 +86,24 @@ async fn an_agent_cannot_take_over_a_process_holder() {
     poll_until("some rounds", have_rounds_passed).await;
     service.restart().await;
     service.setup.open_gate("go");
-    assert_eq!(outcome(&service.wait_for_end("speaker", &id).await), completed_with("over\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("speaker", &id).await), completed_with("over\n"));
     assert_eq!(service.setup.read("log"), "start\nstart\n");
 }
 
 #[tokio::test]
 async fn the_service_does_not_trust_a_socket_of_an_agent() {
-    let setup = Setup::new(&unconfined_agent("pretender")).executable("pretender", PRETENDER);
+    let setup =
+        Setup::new(&unconfined_agent("pretender")).with_executable("pretender", FAKE_HOLDER_SCRIPT);
     let mut service = setup.start().await;
     let id = service.start_task("pretender", "x").await;
     service.setup.wait_for_text("log", "start\n").await;
     service.kill9().await;
     service.restart().await;
     service.setup.open_gate("go");
-    assert_eq!(outcome(&service.wait_for_end("pretender", &id).await), completed_with("over\n"));
+    assert_eq!(
+        task_outcome(&service.wait_for_end("pretender", &id).await),
+        completed_with("over\n")
+    );
     assert_eq!(service.setup.read("log"), "start\n", "the service spoke to an agent");
     let stderr = service.stderr_text();
     assert!(stderr.contains("refused a socket that belongs to an agent"), "{stderr}");

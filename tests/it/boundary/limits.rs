@@ -3,11 +3,13 @@
 use std::fs;
 
 #[cfg(target_arch = "x86_64")]
-use super::machine_code::{DATA_ADDRESS, call_of_32_bits, call_of_x32};
-use super::{BUBBLEWRAP_SETTING, CONFINED, UNCONFINED, setup, with_unprivileged_user};
+use super::machine_code::{DATA_ADDRESS, i386_call_program, x32_call_program};
+use super::{
+    BUBBLEWRAP_SETTING, CONFINED_SETTINGS, UNCONFINED_SETTING, setup, with_unprivileged_user,
+};
 use crate::harness::Setup;
-use crate::harness::client::{completed_with, outcome};
-use crate::read_only::skips;
+use crate::harness::client::{completed_with, task_outcome};
+use crate::read_only::lacks_requirement;
 
 /// Limit that nothing here depends on, `RLIMIT_MSGQUEUE`, and a value for it that no process has.
 const LIMIT_RESOURCE: u32 = 12;
@@ -51,16 +53,16 @@ fn limiter_program(is_x32: bool, pid: u32) -> Vec<u8> {
     let args = [pid, LIMIT_RESOURCE, DATA_ADDRESS];
     let limit = [LIMIT_VALUE.to_le_bytes(), LIMIT_VALUE.to_le_bytes()].concat();
     match is_x32 {
-        true => call_of_x32(302, args, &limit),
-        false => call_of_32_bits(340, args, &limit),
+        true => x32_call_program(302, args, &limit),
+        false => i386_call_program(340, args, &limit),
     }
 }
 
 async fn expect_no_limit(setup: Setup) {
     let setup = setup
-        .executable("hostile", LIMITER_SCRIPT)
-        .executable("gate-32", "")
-        .executable("gate-x32", "");
+        .with_executable("hostile", LIMITER_SCRIPT)
+        .with_executable("gate-32", "")
+        .with_executable("gate-x32", "");
     for name in ["hostile", "gate-32", "gate-x32"] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(setup.test_folder().join(name), mode).unwrap();
@@ -83,7 +85,7 @@ async fn expect_no_limit(setup: Setup) {
     for (name, is_x32) in [("gate-32", false), ("gate-x32", true)] {
         fs::write(test_folder.join(name), limiter_program(is_x32, victim.id())).unwrap();
     }
-    let result = outcome(&service.send("hostile", "go").await);
+    let result = task_outcome(&service.send("hostile", "go").await);
     let limits = fs::read_to_string(format!("/proc/{}/limits", victim.id())).unwrap();
     victim.kill().unwrap();
     victim.wait().unwrap();
@@ -93,24 +95,24 @@ async fn expect_no_limit(setup: Setup) {
 
 /// Every way to confine an agent, as far as this machine has it.
 async fn expect_no_limit_under_every_isolation(create_setup: fn(&str) -> Setup) {
-    for settings in ["", CONFINED, UNCONFINED] {
+    for settings in ["", CONFINED_SETTINGS, UNCONFINED_SETTING] {
         expect_no_limit(create_setup(settings).without_bubblewrap()).await;
     }
-    if !skips("bubblewrap") {
+    if !lacks_requirement("bubblewrap") {
         expect_no_limit(create_setup(BUBBLEWRAP_SETTING)).await;
     }
 }
 
 #[tokio::test]
 async fn an_agent_changes_no_limit_of_another_process() {
-    if !skips("Landlock 6") {
+    if !lacks_requirement("Landlock 6") {
         expect_no_limit_under_every_isolation(setup).await;
     }
 }
 
 #[tokio::test]
 async fn an_agent_of_a_plain_user_changes_no_limit() {
-    if !skips("Landlock 6") && !skips("root") {
+    if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
         expect_no_limit_under_every_isolation(|settings| with_unprivileged_user(setup(settings)))
             .await;
     }

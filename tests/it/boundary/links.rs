@@ -5,9 +5,9 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::PathBuf;
 
 use super::write_private;
-use crate::harness::client::{completed_with, failed_with, outcome};
+use crate::harness::client::{completed_with, failed_with, task_outcome};
 use crate::harness::{Service, Setup};
-use crate::read_only::skips;
+use crate::read_only::lacks_requirement;
 
 /// Agents that run their message as a script: one that works in `ws`, and others with a root below that.
 const AGENTS: &str = "
@@ -32,7 +32,7 @@ sandbox.writable = []
 sandbox.required = true
 ";
 
-const BUBBLEWRAP_AGENT: &str = "
+const BUBBLEWRAP_AGENTS: &str = "
 [agents.bw]
 command = 'sh'
 args = ['-s']
@@ -55,7 +55,7 @@ sandbox.isolation = 'bubblewrap'
 sandbox.required = true
 ";
 
-const NOBODY: u32 = 65_532;
+const UNPRIVILEGED_ID: u32 = 65_532;
 
 fn setup(agents: &str) -> Setup {
     let setup = Setup::new(agents);
@@ -69,7 +69,8 @@ fn setup(agents: &str) -> Setup {
 fn with_unprivileged_user(setup: Setup) -> Setup {
     let setup = setup.with_unprivileged_user();
     for name in ["ws", "ws/cache", "ws/sub"] {
-        chown(setup.test_folder().join(name), Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(setup.test_folder().join(name), Some(UNPRIVILEGED_ID), Some(UNPRIVILEGED_ID))
+            .unwrap();
     }
     setup
 }
@@ -92,7 +93,7 @@ async fn replace_by_links(service: &Service, target: &str) {
     let script = format!(
         "cd {ws} && rm -rf cache sub && ln -s {target} cache && ln -s {target} sub && echo replaced"
     );
-    assert_eq!(outcome(&service.send("rw", &script).await), completed_with("replaced\n"));
+    assert_eq!(task_outcome(&service.send("rw", &script).await), completed_with("replaced\n"));
     // A changed folder beside the service's files has rulesets built again.
     let marker = service_folder(service).join("changed");
     fs::write(&marker, "").unwrap();
@@ -109,7 +110,7 @@ async fn attack(service: &Service, agent: &str) {
          head -c 15 {ws}/cache; ls {ws}/cache . ; echo x > {folder_path}/state/algonius/changed; echo over"
     );
     let task = service.send(agent, &script).await;
-    assert_eq!(outcome(&task), failed_with("agent-not-started"), "{agent}: {task}");
+    assert_eq!(task_outcome(&task), failed_with("agent-not-started"), "{agent}: {task}");
     let status = task["status"].to_string();
     assert!(!status.contains(&folder_path.to_string()), "{agent}: {status}");
     assert!(
@@ -127,7 +128,7 @@ async fn expect_no_access(setup: Setup, agents: &[&str]) {
     let service = setup.start().await;
     for agent in agents {
         assert_eq!(
-            outcome(&service.send(agent, "echo ok").await),
+            task_outcome(&service.send(agent, "echo ok").await),
             completed_with("ok\n"),
             "{agent}"
         );
@@ -145,7 +146,7 @@ async fn expect_no_access(setup: Setup, agents: &[&str]) {
             if is_file && works_there {
                 let task = service.send(agent, "echo over").await;
                 assert_eq!(
-                    outcome(&task),
+                    task_outcome(&task),
                     failed_with("agent-not-started"),
                     "{agent} {name}: {task}"
                 );
@@ -158,11 +159,11 @@ async fn expect_no_access(setup: Setup, agents: &[&str]) {
 
 #[tokio::test]
 async fn under_landlock_a_link_opens_no_service_files() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     expect_no_access(setup(AGENTS).without_bubblewrap(), &["ro", "sub"]).await;
-    if !skips("root") {
+    if !lacks_requirement("root") {
         let setup = with_unprivileged_user(setup(AGENTS)).without_bubblewrap();
         expect_no_access(setup, &["ro", "sub"]).await;
     }
@@ -170,12 +171,12 @@ async fn under_landlock_a_link_opens_no_service_files() {
 
 #[tokio::test]
 async fn under_bubblewrap_a_link_opens_no_service_files() {
-    if skips("bubblewrap") || skips("Landlock 6") {
+    if lacks_requirement("bubblewrap") || lacks_requirement("Landlock 6") {
         return;
     }
-    let agents = format!("{AGENTS}{BUBBLEWRAP_AGENT}");
+    let agents = format!("{AGENTS}{BUBBLEWRAP_AGENTS}");
     expect_no_access(setup(&agents), &["bw", "bs", "br"]).await;
-    if !skips("root") {
+    if !lacks_requirement("root") {
         expect_no_access(with_unprivileged_user(setup(&agents)), &["bw", "bs", "br"]).await;
     }
 }
@@ -183,15 +184,15 @@ async fn under_bubblewrap_a_link_opens_no_service_files() {
 /// A link to a folder that is not the service's own is noticed too: it widens what the agent may change.
 #[tokio::test]
 async fn a_replaced_writable_root_is_not_followed() {
-    if skips("Landlock 6") || skips("bubblewrap") {
+    if lacks_requirement("Landlock 6") || lacks_requirement("bubblewrap") {
         return;
     }
-    let service = setup(&format!("{AGENTS}{BUBBLEWRAP_AGENT}")).start().await;
+    let service = setup(&format!("{AGENTS}{BUBBLEWRAP_AGENTS}")).start().await;
     let other_folder = service.setup.test_folder().join("home").display().to_string();
     replace_by_links(&service, &other_folder).await;
     for agent in ["ro", "bw"] {
         let task = service.send(agent, &format!("echo x > {other_folder}/changed")).await;
-        assert_eq!(outcome(&task), failed_with("agent-not-started"), "{agent}: {task}");
+        assert_eq!(task_outcome(&task), failed_with("agent-not-started"), "{agent}: {task}");
         assert!(task.to_string().contains("was replaced"), "{agent}: {task}");
     }
 }
@@ -199,10 +200,10 @@ async fn a_replaced_writable_root_is_not_followed() {
 /// A link that exists when the service starts opens nothing either.
 #[tokio::test]
 async fn a_link_from_before_the_start_opens_no_file() {
-    if skips("Landlock 6") || skips("bubblewrap") {
+    if lacks_requirement("Landlock 6") || lacks_requirement("bubblewrap") {
         return;
     }
-    let setup = setup(&format!("{AGENTS}{BUBBLEWRAP_AGENT}"));
+    let setup = setup(&format!("{AGENTS}{BUBBLEWRAP_AGENTS}"));
     for name in ["ws/cache", "ws/sub"] {
         let path = setup.test_folder().join(name);
         fs::remove_dir(&path).unwrap();
@@ -217,7 +218,7 @@ async fn a_link_from_before_the_start_opens_no_file() {
 /// A root above the service's files that the configuration names works as before: mounts protect the files.
 #[tokio::test]
 async fn a_root_above_the_service_files_can_be_chosen() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
     let text = "[agents.wide]\ncommand = 'sh'\nargs = ['-s']\nsandbox.writable = ['HERE/..']\n\
@@ -228,7 +229,7 @@ async fn a_root_above_the_service_files_can_be_chosen() {
     for agent in ["wide", "works"] {
         let script = format!("head -c 8 {token} || echo kept");
         let task = service.send(agent, &script).await;
-        assert_eq!(outcome(&task), completed_with("kept\n"), "{agent}: {task}");
+        assert_eq!(task_outcome(&task), completed_with("kept\n"), "{agent}: {task}");
         assert_eq!(service.agent_status(agent).await["boundary"]["level"], "mount-namespace");
     }
 }

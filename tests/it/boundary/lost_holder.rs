@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use crate::harness::client::{completed_with, outcome};
+use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::processes::{is_alive, kill9, process_labels};
-use crate::harness::{Service, Setup, fake_agent, poll_until};
-use crate::read_only::skips;
+use crate::harness::{Service, Setup, fake_agent_config, poll_until};
+use crate::read_only::lacks_requirement;
 
 /// Starts a process without the label and without the environment of its agent, and waits.
 const PARENT_SCRIPT: &str = r#"#!/usr/bin/perl
@@ -59,11 +59,11 @@ fn setup() -> Setup {
          [agents.victim]\ncommand = 'sh'\nsandbox.writable = ['HERE']\n\
          args = ['-c', 'read word; echo start >> HERE/victim; \
          until [ -e HERE/go ]; do sleep 0.05; done; echo \"$word\"']\n{}",
-        fake_agent("one", "echo", "")
+        fake_agent_config("one", "echo", "")
     );
     let setup = Setup::new(&agents)
-        .executable("parent", PARENT_SCRIPT)
-        .executable("escaped", ESCAPED_SCRIPT);
+        .with_executable("parent", PARENT_SCRIPT)
+        .with_executable("escaped", ESCAPED_SCRIPT);
     for name in ["parent", "escaped"] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(setup.test_folder().join(name), mode).unwrap();
@@ -89,7 +89,7 @@ async fn expect_no_survivor(setup: Setup) {
     kill9(service.warden_pid());
     // A request may still reach the process holder that has just been killed.
     let is_answered = async || {
-        (outcome(&service.send("one", "again").await) == completed_with("again")).then_some(())
+        (task_outcome(&service.send("one", "again").await) == completed_with("again")).then_some(())
     };
     poll_until("an answer", is_answered).await;
     assert!(!is_alive(pid), "it lives below {}", parent_pid(pid));
@@ -104,14 +104,14 @@ fn parent_pid(pid: i32) -> i32 {
 
 #[tokio::test]
 async fn processes_of_a_lost_process_holder_end() {
-    if !skips("Landlock 6") {
+    if !lacks_requirement("Landlock 6") {
         expect_no_survivor(setup()).await;
     }
 }
 
 #[tokio::test]
 async fn processes_of_a_lost_holder_end_for_a_plain_user() {
-    if !skips("Landlock 6") && !skips("root") {
+    if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
         expect_no_survivor(setup().with_unprivileged_user()).await;
     }
 }
@@ -141,7 +141,7 @@ async fn expect_not_admitted(setup: Setup) {
     assert_eq!(service.setup.read("log"), "", "a process holder answered");
     service.restart().await;
     service.setup.open_gate("go");
-    let victim_outcome = outcome(&service.wait_for_end("victim", &victim).await);
+    let victim_outcome = task_outcome(&service.wait_for_end("victim", &victim).await);
     assert_eq!(victim_outcome, completed_with("input of another caller\n"));
     service.setup.open_gate("stop");
     assert_eq!(service.setup.read("log"), "", "a process holder answered");
@@ -149,14 +149,14 @@ async fn expect_not_admitted(setup: Setup) {
 
 #[tokio::test]
 async fn only_a_service_with_the_key_is_admitted() {
-    if !skips("Landlock 6") {
+    if !lacks_requirement("Landlock 6") {
         expect_not_admitted(setup()).await;
     }
 }
 
 #[tokio::test]
 async fn only_a_service_with_the_key_of_a_user_is_admitted() {
-    if !skips("Landlock 6") && !skips("root") {
+    if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
         expect_not_admitted(setup().with_unprivileged_user()).await;
     }
 }

@@ -9,7 +9,7 @@ const DATA_OFFSET: u32 = 256;
 pub(super) const DATA_ADDRESS: u32 = LOAD_ADDRESS + DATA_OFFSET;
 
 /// First number of the x32 interface.
-const X32: u32 = 0x4000_0000;
+const X32_SYSCALL_BIT: u32 = 0x4000_0000;
 
 /// Registers that an instruction loads.
 const EAX: u8 = 0xb8;
@@ -25,23 +25,28 @@ fn load(register: u8, value: u32) -> Vec<u8> {
 
 /// Returns a program that calls `number` by the interface for 32-bit programs, and ends with the error number, or with
 /// 0 after a success. The fourth argument is 0.
-pub(super) fn call_of_32_bits(number: u32, args: [u32; 3], data: &[u8]) -> Vec<u8> {
+pub(super) fn i386_call_program(number: u32, args: [u32; 3], data: &[u8]) -> Vec<u8> {
     let [first, second, third] = args;
     let loads = [load(EAX, number), load(EBX, first), load(ECX, second), load(EDX, third)];
     // xor esi, esi; int 0x80
-    program(&[loads.concat(), vec![0x31, 0xf6, 0xcd, 0x80]].concat(), data)
+    elf_executable(&[loads.concat(), vec![0x31, 0xf6, 0xcd, 0x80]].concat(), data)
 }
 
 /// Returns the same program for the x32 interface.
-pub(super) fn call_of_x32(number: u32, args: [u32; 3], data: &[u8]) -> Vec<u8> {
+pub(super) fn x32_call_program(number: u32, args: [u32; 3], data: &[u8]) -> Vec<u8> {
     let [first, second, third] = args;
-    let loads = [load(EAX, X32 + number), load(EDI, first), load(ESI, second), load(EDX, third)];
+    let loads = [
+        load(EAX, X32_SYSCALL_BIT + number),
+        load(EDI, first),
+        load(ESI, second),
+        load(EDX, third),
+    ];
     // xor r10d, r10d; syscall
-    program(&[loads.concat(), vec![0x45, 0x31, 0xd2, 0x0f, 0x05]].concat(), data)
+    elf_executable(&[loads.concat(), vec![0x45, 0x31, 0xd2, 0x0f, 0x05]].concat(), data)
 }
 
 /// Returns an executable file that runs this code, and ends with the error number in `eax`.
-fn program(code: &[u8], data: &[u8]) -> Vec<u8> {
+fn elf_executable(code: &[u8], data: &[u8]) -> Vec<u8> {
     // xor edi, edi; test eax, eax; cmovs edi, eax; neg edi; mov eax, exit; syscall
     let result = [0x31, 0xff, 0x85, 0xc0, 0x0f, 0x48, 0xf8, 0xf7, 0xdf];
     let exit = [&result[..], &load(EAX, 60), &[0x0f, 0x05]].concat();

@@ -1,22 +1,22 @@
 //! Programs that create sandboxes themselves: they cannot reach the service's files either.
 
 use super::{attack, setup, with_unprivileged_user, write_private};
-use crate::harness::client::outcome;
+use crate::harness::client::task_outcome;
 use crate::harness::{Service, Setup, poll_until};
-use crate::read_only::skips;
+use crate::read_only::lacks_requirement;
 
 const NESTED_SETTING: &str = "sandbox.nested = true";
 
 #[tokio::test]
 async fn an_agent_with_a_sandbox_of_its_own_reaches_nothing() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
     attack(setup(NESTED_SETTING))
         .await
         .expect_result(&[], "mount-namespace", &["user-files"])
         .await;
-    if !skips("root") {
+    if !lacks_requirement("root") {
         let attack = attack(with_unprivileged_user(setup(NESTED_SETTING))).await;
         attack.expect_result(&[], "mount-namespace", &["user-files"]).await;
     }
@@ -36,7 +36,7 @@ exec bwrap --unshare-user --uid 0 --gid 0 --cap-add ALL --unshare-pid --bind / /
 
 async fn expect_no_escape(setup: Setup) {
     let service = setup.start().await;
-    let (state, output) = outcome(&service.send("nest", "go").await);
+    let (state, output) = task_outcome(&service.send("nest", "go").await);
     assert_eq!((state.as_str(), output.as_str()), ("completed", "its own\nsees no key\n"));
     assert_eq!(service.agent_status("nest").await["enforcement"], "off");
     expect_automatic_reload(&service).await;
@@ -53,7 +53,7 @@ async fn expect_automatic_reload(service: &Service) {
 
 #[tokio::test]
 async fn a_nested_sandbox_uncovers_nothing() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
     let new_setup = || {
@@ -61,7 +61,7 @@ async fn a_nested_sandbox_uncovers_nothing() {
             "[agents.nest]\ncommand = 'HERE/nest'\nworking_dir = 'HERE/site'\nenv.PLACE = 'HERE'\n{NESTED_SETTING}\n\
              [agents.keyed]\ncommand = 'cat'\nenv_file.API_KEY = 'HERE/secrets/key'\n"
         );
-        let setup = Setup::new(&text).executable("nest", NEST_SCRIPT);
+        let setup = Setup::new(&text).with_executable("nest", NEST_SCRIPT);
         std::fs::create_dir_all(setup.test_folder().join("secrets")).unwrap();
         std::fs::create_dir_all(setup.test_folder().join("site")).unwrap();
         write_private(&setup.test_folder().join("secrets/key"), "first-secret-value\n");
@@ -69,7 +69,7 @@ async fn a_nested_sandbox_uncovers_nothing() {
         setup
     };
     expect_no_escape(new_setup()).await;
-    if !skips("root") {
+    if !lacks_requirement("root") {
         let setup = new_setup().with_unprivileged_user();
         for name in ["nest", "secrets", "secrets/key", "site", "site/own"] {
             std::os::unix::fs::chown(setup.test_folder().join(name), Some(65_532), Some(65_532))

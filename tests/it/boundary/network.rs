@@ -6,11 +6,13 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 
 use super::tools::{call_tool, setup_with_tool};
-use super::{BUBBLEWRAP_SETTING, CONFINED, UNCONFINED, setup, with_unprivileged_user};
-use crate::harness::client::outcome;
+use super::{
+    BUBBLEWRAP_SETTING, CONFINED_SETTINGS, UNCONFINED_SETTING, setup, with_unprivileged_user,
+};
+use crate::harness::client::task_outcome;
 use crate::harness::mock_model::MockModel;
 use crate::harness::{Service, Setup};
-use crate::read_only::skips;
+use crate::read_only::lacks_requirement;
 
 /// The program, which tries every way to a network.
 const NETWORK_SCRIPT: &str = include_str!("network.pl");
@@ -18,22 +20,22 @@ const NETWORK_SCRIPT: &str = include_str!("network.pl");
 /// Last line of the program, after the names of the ways that worked.
 const DONE: &str = "done\n";
 
-const NO_NETWORK: &str = "sandbox.network = false";
+const NO_NETWORK_SETTING: &str = "sandbox.network = false";
 
 /// Returns programs that create a socket by the two interfaces for 32-bit programs.
 #[cfg(target_arch = "x86_64")]
-fn gates() -> [(&'static str, Vec<u8>); 2] {
-    use super::machine_code::{DATA_ADDRESS, call_of_32_bits};
+fn legacy_socket_programs() -> [(&'static str, Vec<u8>); 2] {
+    use super::machine_code::{DATA_ADDRESS, i386_call_program};
 
     let (internet, stream) = (2, 1);
     let args = [internet, stream, 0_u32].map(u32::to_le_bytes).concat();
     [
-        ("gate-socket", call_of_32_bits(359, [internet, stream, 0], &[])),
-        ("gate-socketcall", call_of_32_bits(102, [1, DATA_ADDRESS, 0], &args)),
+        ("gate-socket", i386_call_program(359, [internet, stream, 0], &[])),
+        ("gate-socketcall", i386_call_program(102, [1, DATA_ADDRESS, 0], &args)),
     ]
 }
 #[cfg(not(target_arch = "x86_64"))]
-const fn gates() -> [(&'static str, Vec<u8>); 0] {
+const fn legacy_socket_programs() -> [(&'static str, Vec<u8>); 0] {
     []
 }
 
@@ -56,13 +58,13 @@ impl Listeners {
         let port = tcp.local_addr().unwrap().port();
         tcp.set_nonblocking(true).unwrap();
         udp.set_nonblocking(true).unwrap();
-        let setup = setup.executable("hostile", NETWORK_SCRIPT);
+        let setup = setup.with_executable("hostile", NETWORK_SCRIPT);
         let folder = setup.test_folder();
         fs::write(folder.join("port"), port.to_string()).unwrap();
-        for (name, program) in gates() {
+        for (name, program) in legacy_socket_programs() {
             fs::write(folder.join(name), program).unwrap();
         }
-        for name in ["hostile"].into_iter().chain(gates().map(|(name, _)| name)) {
+        for name in ["hostile"].into_iter().chain(legacy_socket_programs().map(|(name, _)| name)) {
             fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o755)).unwrap();
         }
         (Self { tcp, udp }, setup)
@@ -77,14 +79,18 @@ impl Listeners {
 /// Runs the program as an agent, and returns its output.
 async fn output_of_agent(service: &Service) -> String {
     let task = service.send("hostile", "go").await;
-    let (state, text) = outcome(&task);
+    let (state, text) = task_outcome(&task);
     assert_eq!(state, "completed", "{task}");
     text
 }
 
 /// Tries every kind of agent.
 async fn expect_no_network(create_setup: fn(&str) -> Setup) {
-    for settings in [NO_NETWORK, CONFINED, &format!("{UNCONFINED}\n{NO_NETWORK}")] {
+    for settings in [
+        NO_NETWORK_SETTING,
+        CONFINED_SETTINGS,
+        &format!("{UNCONFINED_SETTING}\n{NO_NETWORK_SETTING}"),
+    ] {
         let (listeners, setup) = Listeners::open(create_setup(settings).without_bubblewrap());
         let service = setup.start().await;
         let agent = service.agent_status("hostile").await;
@@ -96,7 +102,7 @@ async fn expect_no_network(create_setup: fn(&str) -> Setup) {
 
 #[tokio::test]
 async fn an_agent_without_network_gets_no_socket() {
-    if !skips("Landlock 6") {
+    if !lacks_requirement("Landlock 6") {
         // Under Landlock, a program without network gets no socket of any network
         expect_no_network(setup).await;
     }
@@ -104,14 +110,14 @@ async fn an_agent_without_network_gets_no_socket() {
 
 #[tokio::test]
 async fn a_plain_agent_without_network_gets_no_socket() {
-    if !skips("Landlock 6") && !skips("root") {
+    if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
         expect_no_network(|settings| with_unprivileged_user(setup(settings))).await;
     }
 }
 
 #[tokio::test]
 async fn a_tool_without_network_gets_no_socket() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -122,32 +128,36 @@ async fn a_tool_without_network_gets_no_socket() {
 }
 
 /// Methods that work in the empty network of bubblewrap, where nobody listens.
-const IN_EMPTY_NETWORK: [&str; 5] =
+const METHODS_IN_EMPTY_NETWORK: [&str; 5] =
     ["32-bit socket", "IPv6 socket", "TCP server", "UDP", "pair of internet sockets"];
 
 #[tokio::test]
 async fn in_bubblewrap_no_way_leaves_the_empty_network() {
     // A bubblewrap with the set-user-ID bit gets no filter, unless root starts it.
-    if skips("bubblewrap") || skips("Landlock 6") || skips("root") {
+    if lacks_requirement("bubblewrap")
+        || lacks_requirement("Landlock 6")
+        || lacks_requirement("root")
+    {
         return;
     }
-    let (listeners, setup) = Listeners::open(setup(&format!("{BUBBLEWRAP_SETTING}\n{NO_NETWORK}")));
+    let (listeners, setup) =
+        Listeners::open(setup(&format!("{BUBBLEWRAP_SETTING}\n{NO_NETWORK_SETTING}")));
     let service = setup.start().await;
     let output = output_of_agent(&service).await;
     listeners.expect_silence();
     let mut successful: Vec<_> = output.lines().collect();
     assert_eq!(successful.pop(), Some(DONE.trim()));
-    successful.retain(|method| !IN_EMPTY_NETWORK.contains(method));
+    successful.retain(|method| !METHODS_IN_EMPTY_NETWORK.contains(method));
     assert_eq!(successful, Vec::<&str>::new());
 }
 
 /// Methods for which a read-only agent of root has no capability.
-const FOR_ROOT: [&str; 3] = ["capability to mount", "packet socket", "raw socket"];
+const ROOT_ONLY_METHODS: [&str; 3] = ["capability to mount", "packet socket", "raw socket"];
 
 /// Control: with network, the agent can use each method that works outside of every sandbox.
 #[tokio::test]
 async fn an_agent_with_network_keeps_every_socket() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let (listeners, setup) = Listeners::open(setup("").without_bubblewrap());
@@ -158,7 +168,8 @@ async fn an_agent_with_network_keeps_every_socket() {
     let outside = String::from_utf8(outside.stdout).unwrap();
     // What arrived from this run, so that only the agent's messages are judged.
     while listeners.tcp.accept().is_ok() || listeners.udp.recv(&mut [0; 9]).is_ok() {}
-    let expected: Vec<_> = outside.lines().filter(|line| !FOR_ROOT.contains(line)).collect();
+    let expected: Vec<_> =
+        outside.lines().filter(|line| !ROOT_ONLY_METHODS.contains(line)).collect();
     let output = output_of_agent(&service).await;
     assert_eq!(output.lines().collect::<Vec<_>>(), expected);
     for method in ["TCP", "UDP", "TCP server", DONE.trim()] {

@@ -5,9 +5,9 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::harness::client::{id, outcome};
+use crate::harness::client::{task_id, task_outcome};
 use crate::harness::{Service, Setup, poll_until};
-use crate::read_only::skips;
+use crate::read_only::lacks_requirement;
 
 /// Another user, who would then read the token.
 const OTHER_USER: u32 = 65_533;
@@ -33,7 +33,7 @@ print <$foreign>;
 
 fn setup(settings: &str) -> Setup {
     let agent = format!("[agents.root]\ncommand = 'HERE/root'\nenv.PLACE = 'HERE'\n{settings}\n");
-    let setup = Setup::new(&agent).executable("root", ROOT_SCRIPT).without_bubblewrap();
+    let setup = Setup::new(&agent).with_executable("root", ROOT_SCRIPT).without_bubblewrap();
     fs::write(setup.test_folder().join("pid"), "").unwrap();
     let foreign = setup.test_folder().join("foreign");
     fs::write(&foreign, "text of another user\n").unwrap();
@@ -49,15 +49,15 @@ async fn root_agent_output(service: &Service) -> String {
     let task = service.send("root", "go").await;
     victim.kill().unwrap();
     victim.wait().unwrap();
-    let (state, text) = outcome(&task);
-    assert_eq!(state, "completed", "{}", service.execution(&id(&task)).await);
+    let (state, text) = task_outcome(&task);
+    assert_eq!(state, "completed", "{}", service.execution(&task_id(&task)).await);
     text
 }
 
 /// It reads files of other users, as an agent of root does, and gives no file away.
 #[tokio::test]
 async fn a_read_only_agent_of_root_changes_no_owner() {
-    if skips("Landlock 6") || skips("root") {
+    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
         return;
     }
     let service = setup("").start().await;
@@ -68,7 +68,7 @@ async fn a_read_only_agent_of_root_changes_no_owner() {
 /// An agent that unpacks archives as root sets owners, and Landlock has no right for owners.
 #[tokio::test]
 async fn the_service_restores_owners() {
-    if skips("Landlock 6") || skips("root") {
+    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
         return;
     }
     let confined = "access = 'read-write'\nworking_dir = 'HERE/home'\nsandbox.writable = []";
@@ -77,11 +77,11 @@ async fn the_service_restores_owners() {
     let expected = "change the mode of a file of another user, give a file of its own away, \
                 own the token, own the token by its group\ntext of another user\n";
     assert_eq!(root_agent_output(&service).await, expected);
-    let owner = async || {
+    let is_owner_restored = async || {
         let metadata = fs::metadata(&token).unwrap();
         ((metadata.uid(), metadata.gid()) == (0, 0)).then_some(())
     };
-    poll_until("the owner", owner).await;
+    poll_until("the owner", is_owner_restored).await;
     assert_eq!(fs::metadata(&token).unwrap().mode() & 0o777, 0o600);
     let message = "a file was opened to other users; its mode and owner are restored";
     poll_until("the log", async || service.stderr_text().contains(message).then_some(())).await;

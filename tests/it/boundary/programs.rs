@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::{CONFINED, write_private};
-use crate::harness::client::{completed_with, outcome};
+use super::{CONFINED_SETTINGS, write_private};
+use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::{Service, Setup};
-use crate::read_only::skips;
+use crate::read_only::lacks_requirement;
 
 async fn boundary_status(service: &Service) -> Value {
     service.agent_status("one").await["boundary"].clone()
@@ -17,22 +17,22 @@ async fn boundary_status(service: &Service) -> Value {
 /// An agent that could rewrite the program of alerts would run a program without a sandbox.
 #[tokio::test]
 async fn an_agent_does_not_change_the_program_of_alerts() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
     let script = "echo changed > HERE/site/alert 2>/dev/null || echo refused";
     let text = format!(
         "[alerts]\ncommand = ['HERE/site/alert']\n[agents.one]\ncommand = 'sh'\nargs = ['-c', '{script}']\n\
-         working_dir = 'HERE/site'\n{CONFINED}\n"
+         working_dir = 'HERE/site'\n{CONFINED_SETTINGS}\n"
     );
     let new_setup = || {
         let setup = Setup::new(&text);
         fs::create_dir_all(setup.test_folder().join("site")).unwrap();
-        setup.executable("site/alert", "#!/bin/sh\n")
+        setup.with_executable("site/alert", "#!/bin/sh\n")
     };
     let service = new_setup().start().await;
     assert_eq!(boundary_status(&service).await, json!({"level": "mount-namespace"}));
-    assert_eq!(outcome(&service.send("one", "go").await), completed_with("refused\n"));
+    assert_eq!(task_outcome(&service.send("one", "go").await), completed_with("refused\n"));
     // Landlock cannot except a file from a folder that the agent may change.
     let (_, output) = new_setup().without_bubblewrap().try_start().await.err().unwrap();
     assert!(output.stderr.contains("change the service's configuration"), "{}", output.stderr);
@@ -41,7 +41,7 @@ async fn an_agent_does_not_change_the_program_of_alerts() {
 #[tokio::test]
 async fn an_alert_program_that_others_can_write_stops_the_start() {
     let setup = Setup::new("[alerts]\ncommand = ['HERE/alert']\n[agents.one]\ncommand = 'cat'\n");
-    let setup = setup.executable("alert", "#!/bin/sh\n");
+    let setup = setup.with_executable("alert", "#!/bin/sh\n");
     fs::set_permissions(setup.test_folder().join("alert"), fs::Permissions::from_mode(0o777))
         .unwrap();
     let (_, output) = setup.try_start().await.err().unwrap();
@@ -52,7 +52,10 @@ async fn an_alert_program_that_others_can_write_stops_the_start() {
 /// The folder with the secret is mounted a second time, and there it is closed to the agent too.
 #[tokio::test]
 async fn a_second_mount_of_a_secret_file_is_closed_too() {
-    if skips("root") || skips("bubblewrap") || skips("Landlock 6") {
+    if lacks_requirement("root")
+        || lacks_requirement("bubblewrap")
+        || lacks_requirement("Landlock 6")
+    {
         return;
     }
     let script = "cat HERE/alias/key HERE/secrets/key 2>/dev/null; echo closed";
@@ -70,10 +73,10 @@ async fn a_second_mount_of_a_secret_file_is_closed_too() {
         }
         write_private(&test_folder.join("secrets/key"), "first-secret-value\n");
         let mount = "mount --bind \"$0/secrets\" \"$0/alias\" && exec \"$@\"";
-        let words = ["unshare", "--mount", "sh", "-c", mount, test_folder.to_str().unwrap()];
-        let service = setup.launched_by(&words).start().await;
+        let args = ["unshare", "--mount", "sh", "-c", mount, test_folder.to_str().unwrap()];
+        let service = setup.launched_by(&args).start().await;
         assert_eq!(
-            outcome(&service.send("one", "go").await),
+            task_outcome(&service.send("one", "go").await),
             completed_with("closed\n"),
             "{settings}"
         );

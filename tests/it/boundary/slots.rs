@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::write_private;
-use crate::harness::client::{completed_with, outcome, state};
+use crate::harness::client::{completed_with, task_outcome, task_state};
 use crate::harness::{Service, Setup, poll_until};
-use crate::read_only::skips;
+use crate::read_only::lacks_requirement;
 
 const AGENTS: &str = "
 [agents.victim]
@@ -41,13 +41,13 @@ rm -f "$1"; echo "own answer" > "$1"
 "#;
 
 fn setup() -> Setup {
-    let setup = Setup::new(AGENTS).executable("thief", THIEF_SCRIPT).without_bubblewrap();
+    let setup = Setup::new(AGENTS).with_executable("thief", THIEF_SCRIPT).without_bubblewrap();
     write_private(setup.write_config(), &fs::read_to_string(setup.write_config()).unwrap());
     setup
 }
 
 fn setups() -> impl Iterator<Item = Setup> {
-    let unprivileged = (!skips("root")).then(|| {
+    let unprivileged = (!lacks_requirement("root")).then(|| {
         let setup = setup().with_unprivileged_user();
         let thief = setup.test_folder().join("thief");
         std::os::unix::fs::chown(thief, Some(65_532), Some(65_532)).unwrap();
@@ -79,7 +79,7 @@ async fn wait_for_victim(service: &Service, id: &str) {
 
 #[tokio::test]
 async fn an_agent_reads_no_answer_of_another_execution() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     for setup in setups() {
@@ -87,10 +87,10 @@ async fn an_agent_reads_no_answer_of_another_execution() {
         let victim = service.start_task("victim", "input of another caller").await;
         wait_for_victim(&service, &victim).await;
         let task = service.send("thief", "x").await;
-        assert_eq!(outcome(&task), completed_with("own answer\n"), "{task}");
+        assert_eq!(task_outcome(&task), completed_with("own answer\n"), "{task}");
         service.setup.open_gate("go");
         let task = service.wait_for_end("victim", &victim).await;
-        assert_eq!(outcome(&task), completed_with("input of another caller"));
+        assert_eq!(task_outcome(&task), completed_with("input of another caller"));
     }
 }
 
@@ -111,7 +111,7 @@ fn planting_script(runtime: &Path, victim: &str) -> String {
 /// The service ends, and its successor takes the answer from the folder of the execution itself.
 #[tokio::test]
 async fn an_agent_forges_no_answer_of_another_execution() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     for setup in setups() {
@@ -125,9 +125,9 @@ async fn an_agent_forges_no_answer_of_another_execution() {
         }
         poll_until("what the others plant", async || {
             let files = entries(&scratch_folder(&service));
-            let planted_count =
+            let is_planted =
                 |path: &&PathBuf| fs::read_to_string(path).is_ok_and(|text| text == "FORGED\n");
-            let planted_count = files.iter().filter(planted_count).count();
+            let planted_count = files.iter().filter(is_planted).count();
             // Each plants three in its own slot.
             let mut is_ready = planted_count >= 3 * attackers.len();
             for id in &attackers {
@@ -140,7 +140,7 @@ async fn an_agent_forges_no_answer_of_another_execution() {
         service.restart().await;
         service.setup.open_gate("go");
         let task = service.wait_for_end("victim", &victim).await;
-        assert_eq!(outcome(&task), completed_with("input of another caller"), "{task}");
+        assert_eq!(task_outcome(&task), completed_with("input of another caller"), "{task}");
         for id in attackers {
             service.cancel("sh", &id).await;
         }
@@ -175,7 +175,7 @@ const MAX_EXECUTIONS: usize = 200;
 
 #[tokio::test]
 async fn a_scratch_slot_is_empty_for_the_next_caller() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     for setup in setups() {
@@ -183,11 +183,12 @@ async fn a_scratch_slot_is_empty_for_the_next_caller() {
         let (mut used_slots, mut reuse_count) = (HashSet::new(), 0);
         // A slot is emptied after its execution has ended, so the next execution may have another one.
         for _ in 0..MAX_EXECUTIONS {
-            let (state, slot) = outcome(&service.send("sh", LEAVE_FILES).await);
-            assert_eq!(state, "completed");
+            let (task_state, slot) = task_outcome(&service.send("sh", LEAVE_FILES).await);
+            assert_eq!(task_state, "completed");
             used_slots.insert(slot.trim().to_owned());
-            let (state, inspection) = outcome(&service.send("sh", INSPECTION_SCRIPT).await);
-            assert_eq!(state, "completed");
+            let (task_state, inspection) =
+                task_outcome(&service.send("sh", INSPECTION_SCRIPT).await);
+            assert_eq!(task_state, "completed");
             let (slot, leftovers) = inspection.split_once('\n').unwrap();
             assert_eq!(leftovers, "", "the slot holds files or attributes");
             reuse_count += usize::from(used_slots.remove(slot));
@@ -212,7 +213,7 @@ async fn a_scratch_slot_is_empty_for_the_next_caller() {
 /// A file that cannot be removed: its slot is not used again, and the log reports it.
 #[tokio::test]
 async fn a_slot_that_cannot_be_emptied_is_retired() {
-    if skips("Landlock 6") || skips("root") {
+    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
         return;
     }
     let service = setup().start().await;
@@ -228,10 +229,10 @@ async fn a_slot_that_cannot_be_emptied_is_retired() {
         return;
     }
     let task = service.wait_for_end("sh", &id).await;
-    let first_folder = outcome(&task).1;
-    let second_folder = outcome(&service.send("sh", "dirname \"$TMPDIR\"").await).1;
+    let first_folder = task_outcome(&task).1;
+    let second_folder = task_outcome(&service.send("sh", "dirname \"$TMPDIR\"").await).1;
     assert!(set_attribute("-i").unwrap().success());
-    assert_eq!(state(&task), "completed");
+    assert_eq!(task_state(&task), "completed");
     assert_ne!(first_folder, second_folder);
     assert!(service.stderr_text().contains("failed to empty"), "{}", service.stderr_text());
 }

@@ -5,10 +5,12 @@ use std::fs;
 use serde_json::json;
 
 use super::{BUBBLEWRAP_SETTING, MODE_ACTIONS, attack_by, setup, with_bus, with_unprivileged_user};
-use crate::harness::client::{completed_with, id, outcome};
-use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::mock_model::{
+    MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
+};
 use crate::harness::{Service, Setup};
-use crate::read_only::skips;
+use crate::read_only::lacks_requirement;
 
 /// Returns a setup in which a tool of the agent `hostile` runs the hostile program.
 pub(super) fn setup_with_tool(model: &MockModel, settings: &str) -> Setup {
@@ -29,43 +31,43 @@ pub(super) fn setup_with_tool(model: &MockModel, settings: &str) -> Setup {
 
 /// Calls the tool, and returns its result.
 pub(super) async fn call_tool(service: &Service) -> String {
-    let turns = [calls(&[("attack", json!({}))]), final_answer("done")];
-    let task = service.send("hostile", &directed("go", &turns)).await;
-    assert_eq!(outcome(&task), completed_with("done"), "{task}");
-    let steps = service.get(&format!("/api/v1/executions/{}/steps", id(&task))).await.json();
+    let turns = [turn_with_calls(&[("attack", json!({}))]), final_answer_turn("done")];
+    let task = service.send("hostile", &prompt_with_turns("go", &turns)).await;
+    assert_eq!(task_outcome(&task), completed_with("done"), "{task}");
+    let steps = service.get(&format!("/api/v1/executions/{}/steps", task_id(&task))).await.json();
     assert_eq!(steps["steps"][1]["stepType"], "observation", "{steps}");
     steps["steps"][1]["text"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn under_landlock_a_tool_reaches_nothing() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
     let setup = setup_with_tool(&model, "").without_bubblewrap();
     let attack = attack_by(setup, call_tool).await;
-    assert_eq!(attack.successful, MODE_ACTIONS);
+    assert_eq!(attack.successful_methods, MODE_ACTIONS);
 }
 
 #[tokio::test]
 async fn under_landlock_a_tool_of_a_plain_user_reaches_nothing() {
-    if skips("Landlock 6") || skips("root") {
+    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
         return;
     }
     let model = MockModel::start(&[]);
     let setup = with_unprivileged_user(setup_with_tool(&model, "")).without_bubblewrap();
     let attack = attack_by(setup, call_tool).await;
-    assert_eq!(attack.successful, MODE_ACTIONS);
+    assert_eq!(attack.successful_methods, MODE_ACTIONS);
 }
 
 #[tokio::test]
 async fn under_bubblewrap_a_tool_reaches_nothing() {
-    if skips("bubblewrap") {
+    if lacks_requirement("bubblewrap") {
         return;
     }
     let model = MockModel::start(&[]);
     let (setup, _bus) = with_bus(setup_with_tool(&model, BUBBLEWRAP_SETTING));
     let attack = attack_by(setup, call_tool).await;
-    assert_eq!(attack.successful, Vec::<String>::new());
+    assert_eq!(attack.successful_methods, Vec::<String>::new());
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{MODE_ACTIONS, attack, setup};
-use crate::harness::client::{completed_with, outcome};
-use crate::harness::{Service, Setup, fake_agent, poll_until};
-use crate::read_only::skips;
+use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::{Service, Setup, fake_agent_config, poll_until};
+use crate::read_only::lacks_requirement;
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -34,7 +34,7 @@ async fn used_setup() -> Setup {
 }
 
 /// The service names this path with this reason, and starts after the command that it prints.
-async fn expect_refused(setup: Setup, path: &Path, reason: &str) {
+async fn expect_start_refused(setup: Setup, path: &Path, reason: &str) {
     let (setup, output) = setup.try_start().await.err().unwrap();
     let expected = format!("{} {reason}; run `", path.display());
     let (_, remedy_text) =
@@ -48,7 +48,7 @@ async fn expect_refused(setup: Setup, path: &Path, reason: &str) {
     let repaired = std::process::Command::new("sh").args(["-c", command]).status().unwrap();
     assert!(repaired.success(), "{command}");
     let service = setup.start().await;
-    assert_eq!(outcome(&service.send("one", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&service.send("one", "hello").await), completed_with("hello"));
 }
 
 fn service_folder(setup: &Setup) -> PathBuf {
@@ -60,7 +60,7 @@ async fn a_token_that_others_can_read_stops_the_start() {
     let setup = used_setup().await;
     let token = setup.token_file().canonicalize().unwrap();
     set_mode(&token, 0o644);
-    expect_refused(setup, &token, "is accessible to other users").await;
+    expect_start_refused(setup, &token, "is accessible to other users").await;
 }
 
 #[tokio::test]
@@ -72,17 +72,17 @@ async fn files_that_others_can_write_stop_the_start() {
             name => service_folder(&setup).join(name),
         };
         set_mode(&path, 0o777);
-        expect_refused(setup, &path, "is writable by other users").await;
+        expect_start_refused(setup, &path, "is writable by other users").await;
     }
     let setup = used_setup().await;
     let key = setup.test_folder().join("key");
     set_mode(&key, 0o602);
-    expect_refused(setup, &key, "is writable by other users").await;
+    expect_start_refused(setup, &key, "is writable by other users").await;
 }
 
 #[tokio::test]
 async fn files_of_another_user_stop_the_start() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
     let names =
@@ -91,7 +91,7 @@ async fn files_of_another_user_stop_the_start() {
         let setup = used_setup().await;
         let path = service_folder(&setup).join(name);
         chown(&path, Some(1), None).unwrap();
-        expect_refused(setup, &path, "belongs to the user `daemon`").await;
+        expect_start_refused(setup, &path, "belongs to the user `daemon`").await;
     }
 }
 
@@ -99,10 +99,10 @@ async fn files_of_another_user_stop_the_start() {
 /// receive the requests of others.
 #[tokio::test]
 async fn a_runtime_folder_of_another_user_stops_the_start() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
-    let setup = Setup::new(&fake_agent("one", "echo", ""));
+    let setup = Setup::new(&fake_agent_config("one", "echo", ""));
     let runtime_folder = service_folder(&setup).join("run/algonius");
     let target = setup.test_folder().join("of-another");
     fs::create_dir(&target).unwrap();
@@ -156,19 +156,19 @@ fn with_second_agent(config: &Path) -> String {
 /// A configuration that another user can write is applied neither automatically nor on request.
 #[tokio::test]
 async fn a_configuration_that_others_can_write_is_not_reloaded() {
-    let service = Setup::new(&fake_agent("one", "echo", "")).start().await;
+    let service = Setup::new(&fake_agent_config("one", "echo", "")).start().await;
     assert_eq!(configuration_status(&service).await["watched"], true);
     let config = service.setup.sibling_path("supervisor.toml");
     set_mode(config.parent().unwrap(), 0o777);
     fs::write(&config, with_second_agent(&config)).unwrap();
     let reason = "the configuration: `service` is writable by other users";
     assert_eq!(unwatched_reason(&service).await, reason);
-    let reload = service.command(&["reload"], "").await;
+    let reload = service.run_command(&["reload"], "").await;
     assert_eq!(reload.exit_code, Some(4), "{reload:?}");
     assert!(reload.stderr.contains("`service` is writable by other users"), "{reload:?}");
     assert_eq!(agent_ids(&service).await, ["one"]);
     set_mode(config.parent().unwrap(), 0o755);
-    let reload = service.command(&["reload"], "").await;
+    let reload = service.run_command(&["reload"], "").await;
     assert_eq!((reload.exit_code, agent_ids(&service).await.len()), (Some(0), 2), "{reload:?}");
     let status = configuration_status(&service).await;
     assert_eq!((&status["watched"], &status["unwatchedReason"]), (&json!(true), &json!(null)));
@@ -177,7 +177,7 @@ async fn a_configuration_that_others_can_write_is_not_reloaded() {
 /// The time in which others can open the file is shorter than the pause between two looks.
 #[tokio::test]
 async fn a_mode_change_of_the_configuration_stops_watching() {
-    let service = Setup::new(&fake_agent("one", "echo", "")).start().await;
+    let service = Setup::new(&fake_agent_config("one", "echo", "")).start().await;
     let config = service.setup.sibling_path("supervisor.toml");
     let text = with_second_agent(&config);
     let original_mode = file_mode(&config);
@@ -187,7 +187,7 @@ async fn a_mode_change_of_the_configuration_stops_watching() {
     let reason = "the mode or the owner of `supervisor.toml` changed while the service ran";
     assert_eq!(unwatched_reason(&service).await, reason);
     assert_eq!(agent_ids(&service).await, ["one"]);
-    let reload = service.command(&["reload"], "").await;
+    let reload = service.run_command(&["reload"], "").await;
     assert_eq!((reload.exit_code, agent_ids(&service).await.len()), (Some(0), 2), "{reload:?}");
     assert_eq!(configuration_status(&service).await["watched"], true);
 }
@@ -195,7 +195,7 @@ async fn a_mode_change_of_the_configuration_stops_watching() {
 /// The service restores the mode of the file, and a change from that time waits for an operator.
 #[tokio::test]
 async fn a_world_writable_configuration_stops_watching() {
-    let service = Setup::new(&fake_agent("one", "echo", "")).start().await;
+    let service = Setup::new(&fake_agent_config("one", "echo", "")).start().await;
     let config = service.setup.sibling_path("supervisor.toml");
     let other_config = service.setup.sibling_path("other.toml");
     fs::write(&other_config, with_second_agent(&config)).unwrap();
@@ -205,7 +205,7 @@ async fn a_world_writable_configuration_stops_watching() {
     assert_eq!(unwatched_reason(&service).await, reason);
     poll_until("its mode", async || (file_mode(&config) & 0o022 == 0).then_some(())).await;
     assert_eq!(agent_ids(&service).await, ["one"]);
-    let reload = service.command(&["reload"], "").await;
+    let reload = service.run_command(&["reload"], "").await;
     assert_eq!((reload.exit_code, agent_ids(&service).await.len()), (Some(0), 2), "{reload:?}");
     assert_eq!(configuration_status(&service).await["watched"], true);
 }
@@ -225,17 +225,17 @@ async fn a_configuration_that_an_agent_can_change_is_not_watched() {
     assert_eq!((&status["watched"], &status["unwatchedReason"]), (&json!(false), &json!(reason)));
     assert!(service.stderr_text().contains("changed files are applied only by `algonius reload`"));
     let check =
-        service.command(&["check", service.setup.write_config().to_str().unwrap()], "").await;
+        service.run_command(&["check", service.setup.write_config().to_str().unwrap()], "").await;
     assert!(check.stderr.contains(reason), "{check:?}");
     let config = service.setup.write_config().to_str().unwrap().to_owned();
-    let doctor = service.command(&["doctor", &config], "").await;
+    let doctor = service.run_command(&["doctor", &config], "").await;
     assert!(doctor.stdout.contains(reason), "{doctor:?}");
-    assert_eq!(outcome(&service.send("writer", "go").await), completed_with("done\n"));
+    assert_eq!(task_outcome(&service.send("writer", "go").await), completed_with("done\n"));
     assert!(service.setup.sibling_path("added").exists());
     // An operator's order is another thing.
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text + "[agents.two]\ncommand = 'cat'\n").unwrap();
-    let reload = service.command(&["reload"], "").await;
+    let reload = service.run_command(&["reload"], "").await;
     assert_eq!(reload.exit_code, Some(0), "{reload:?}");
     assert!(agent_ids(&service).await.contains(&"two".to_owned()));
 }
@@ -243,7 +243,7 @@ async fn a_configuration_that_an_agent_can_change_is_not_watched() {
 /// Landlock has no right for modes, so a confined agent can open a file of the service to other users.
 #[tokio::test]
 async fn the_service_restores_modes() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let attack = attack(setup("").without_bubblewrap()).await;
@@ -264,7 +264,7 @@ async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
     let preset = "[about]\ntitle = 'Hostile'\nverified = false\n[agent]\ncommand = 'HERE/hostile'\n\
          [agent.program_version]\nargs = ['--version']\nregex = '[a-z ]+'\n";
     for isolation in ["landlock", "bubblewrap"] {
-        if skips(if isolation == "landlock" { "Landlock 6" } else { "bubblewrap" }) {
+        if lacks_requirement(if isolation == "landlock" { "Landlock 6" } else { "bubblewrap" }) {
             continue;
         }
         let agent =
@@ -273,7 +273,7 @@ async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
              if cat \"$PLACE/state/algonius/token\" > /dev/null 2>&1; then echo token read; \
              elif echo x > \"$PLACE/home\"/written 2> /dev/null; then echo file written; \
              else echo nothing reached; fi\n";
-        let setup = Setup::new(&agent).executable("hostile", program);
+        let setup = Setup::new(&agent).with_executable("hostile", program);
         let test_folder = setup.test_folder().display().to_string();
         let presets = setup.sibling_path("presets");
         fs::create_dir(&presets).unwrap();
@@ -286,7 +286,7 @@ async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
         });
         assert_eq!(version.await, "nothing reached", "{isolation}");
         let config = service.setup.write_config().to_str().unwrap().to_owned();
-        let doctor = service.command(&["doctor", &config], "").await;
+        let doctor = service.run_command(&["doctor", &config], "").await;
         assert!(doctor.stdout.contains("nothing reached"), "{doctor:?}");
     }
 }
@@ -294,13 +294,14 @@ async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
 /// A token for one agent reveals nothing about the others.
 #[tokio::test]
 async fn the_status_shows_a_token_only_its_own_agents() {
-    let agents = [fake_agent("one", "echo", ""), fake_agent("two", "exit 7", "")].concat();
+    let agents =
+        [fake_agent_config("one", "echo", ""), fake_agent_config("two", "exit 7", "")].concat();
     let schedule = "[schedules.of-two]\nagent = 'two'\ncron = '@daily'\ninput = 'x'\n";
     let service = Setup::new(&(agents + schedule)).start().await;
     service.send("two", "x").await;
     let token_request = json!({"name": "ann", "scopes": ["read"], "agents": ["one"]}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();
-    let ann = service.with_token(created["token"].as_str().unwrap());
+    let ann = service.client_with_token(created["token"].as_str().unwrap());
     let full_status = service.get("/status").await;
     assert!(
         full_status.body.contains("\"two\"") && full_status.json()["ledger"].is_object(),

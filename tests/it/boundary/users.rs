@@ -4,12 +4,12 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::{attack, setup};
-use crate::harness::client::{completed_with, outcome, state};
-use crate::harness::{Setup, fake_agent, poll_until};
-use crate::read_only::skips;
+use crate::harness::client::{completed_with, task_outcome, task_state};
+use crate::harness::{Setup, fake_agent_config, poll_until};
+use crate::read_only::lacks_requirement;
 
 /// An account that every Debian machine has, and that owns nothing.
-const ACCOUNT: (&str, u32) = ("daemon", 1);
+const AGENT_USER: (&str, u32) = ("daemon", 1);
 
 /// Opens the folder of a test to other users, as a workspace of theirs would be.
 fn with_open_folder(setup: Setup) -> Setup {
@@ -28,7 +28,7 @@ fn with_open_folder(setup: Setup) -> Setup {
 /// It runs without groups and rights, in the home of its account.
 #[tokio::test]
 async fn an_agent_runs_as_its_user() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
     let script = "id -u; id -G; grep CapEff /proc/self/status; echo $HOME $USER; touch $TMPDIR/x";
@@ -36,12 +36,12 @@ async fn an_agent_runs_as_its_user() {
         let agent = format!(
             "[agents.one]\nuser = '{}'\ncommand = 'sh'\nargs = ['-c', '{script}']\n\
              working_dir = '/'\n{settings}\n",
-            ACCOUNT.0
+            AGENT_USER.0
         );
         let service = with_open_folder(Setup::new(&agent)).start().await;
         let task = service.send("one", "go").await;
         let expected = "1\n1\nCapEff:\t0000000000000000\n/usr/sbin daemon\n";
-        assert_eq!(outcome(&task), completed_with(expected), "{settings}");
+        assert_eq!(task_outcome(&task), completed_with(expected), "{settings}");
         assert_eq!(service.agent_status("one").await["boundary"]["level"], "own-user");
     }
 }
@@ -49,21 +49,21 @@ async fn an_agent_runs_as_its_user() {
 /// The agent's user owns the files of its request, and the service reads the files that the agent created.
 #[tokio::test]
 async fn input_files_belong_to_the_user_of_the_agent() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
     let agent = format!(
         "[agents.one]\nuser = '{}'\ncommand = 'sort'\ninput = 'file'\noutput = 'file'\n\
          args = ['-o', '{{{{ output_file }}}}', '{{{{ input_file }}}}']\nworking_dir = '/'\n",
-        ACCOUNT.0
+        AGENT_USER.0
     );
     let service = with_open_folder(Setup::new(&agent)).start().await;
-    assert_eq!(outcome(&service.send("one", "b\na\n").await), completed_with("a\nb\n"));
+    assert_eq!(task_outcome(&service.send("one", "b\na\n").await), completed_with("a\nb\n"));
 }
 
 #[tokio::test]
 async fn an_agent_of_another_user_reaches_nothing() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
     // Without a domain it shares the network of the machine, of which abstract sockets are a part.
@@ -71,7 +71,7 @@ async fn an_agent_of_another_user_reaches_nothing() {
     for (access, successful) in
         [("access = 'read-write'", &[][..]), ("", &[]), ("sandbox.enforce = false", &network)]
     {
-        let settings = format!("user = '{}'\n{access}", ACCOUNT.0);
+        let settings = format!("user = '{}'\n{access}", AGENT_USER.0);
         attack(with_open_folder(setup(&settings)))
             .await
             .expect_result(successful, "own-user", &[])
@@ -82,7 +82,7 @@ async fn an_agent_of_another_user_reaches_nothing() {
 /// Each agent has its own number of the range, also after a restart, and its own home.
 #[tokio::test]
 async fn a_dynamic_user_is_stable_and_exclusive() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
     let agent = |id: &str| {
@@ -94,29 +94,30 @@ async fn a_dynamic_user_is_stable_and_exclusive() {
     let agents = format!("{}{}", agent("one"), agent("two"));
     let setup = Setup::with_server_settings("agent_users = '61184-61199'", &agents);
     let mut service = with_open_folder(setup).start().await;
-    let users = [service.send("one", "x").await, service.send("two", "x").await];
-    let users = users.map(|task| outcome(&task).1.lines().next().unwrap().parse::<u32>().unwrap());
+    let tasks = [service.send("one", "x").await, service.send("two", "x").await];
+    let users =
+        tasks.map(|task| task_outcome(&task).1.lines().next().unwrap().parse::<u32>().unwrap());
     assert!(users[0] != users[1] && users.iter().all(|uid| (61184..=61199).contains(uid)));
     let home = service.setup.test_folder().join("state/algonius/homes/one");
     let metadata = fs::metadata(&home).unwrap();
     assert_eq!((metadata.uid(), metadata.mode() & 0o777), (users[0], 0o700));
     service.kill9().await;
     service.restart().await;
-    let output = outcome(&service.send("one", "x").await);
+    let output = task_outcome(&service.send("one", "x").await);
     assert_eq!(output, completed_with(&format!("{}\nkept\nkept\n", users[0])));
 }
 
 /// The program of another user is killed, and continues across a kill of the service, like any other program.
 #[tokio::test]
 async fn a_program_of_another_user_is_held_and_killed() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
     let script = "trap \"\" TERM; while :; do sleep 0.1; done";
     let agent = format!(
         "[agents.one]\nuser = '{}'\ncommand = 'sh'\nargs = ['-c', '{script}']\nworking_dir = '/'\n\
          stop_grace = 0.1\n",
-        ACCOUNT.0
+        AGENT_USER.0
     );
     let mut service = with_open_folder(Setup::new(&agent)).start().await;
     let id = service.start_task("one", "x").await;
@@ -127,7 +128,7 @@ async fn a_program_of_another_user_is_held_and_killed() {
     .await;
     service.kill9().await;
     service.restart().await;
-    assert_eq!(state(&service.cancel("one", &id).await), "canceled");
+    assert_eq!(task_state(&service.cancel("one", &id).await), "canceled");
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
     assert_eq!(crate::harness::processes::processes_with_env(&mark), Vec::<i32>::new());
 }
@@ -135,7 +136,7 @@ async fn a_program_of_another_user_is_held_and_killed() {
 #[tokio::test]
 async fn user_errors_are_reported() {
     let check_errors = async |settings: &str| {
-        let setup = Setup::new(&fake_agent("one", "echo", settings));
+        let setup = Setup::new(&fake_agent_config("one", "echo", settings));
         let config = setup.write_config().display().to_string();
         setup.run(&["check", &config], "").await.stderr
     };
@@ -148,7 +149,7 @@ async fn user_errors_are_reported() {
         assert!(stderr.contains(expected), "{settings}: {stderr}");
     }
     let setup =
-        Setup::with_server_settings("agent_users = '10-20'", &fake_agent("one", "echo", ""));
+        Setup::with_server_settings("agent_users = '10-20'", &fake_agent_config("one", "echo", ""));
     let config = setup.write_config().display().to_string();
     let stderr = setup.run(&["check", &config], "").await.stderr;
     assert!(stderr.contains("must be two numbers from 1000 on"), "{stderr}");
@@ -157,14 +158,14 @@ async fn user_errors_are_reported() {
 /// A service that may not change users does not run an agent as itself instead.
 #[tokio::test]
 async fn a_service_without_the_right_refuses_a_user() {
-    if skips("root") {
+    if lacks_requirement("root") {
         return;
     }
-    let agent = fake_agent("one", "echo", &format!("user = '{}'", ACCOUNT.0));
+    let agent = fake_agent_config("one", "echo", &format!("user = '{}'", AGENT_USER.0));
     let setup = Setup::new(&agent).with_unprivileged_user();
     let config = setup.write_config().display().to_string();
-    let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-    let output = setup.run(&words, "").await;
+    let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+    let output = setup.run(&args, "").await;
     assert_eq!(output.exit_code, Some(1), "{output:?}");
     assert!(output.stderr.contains("may not change users"), "{output:?}");
 }

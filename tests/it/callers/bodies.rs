@@ -3,12 +3,12 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::client::{completed_with, outcome};
-use crate::harness::{Service, Setup, TestResponse, fake_agent, within_deadline};
+use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::{Service, Setup, TestResponse, fake_agent_config, within_deadline};
 
 /// Nearly as long as a body may be. A caller has memory for eight of them.
 const BODY_BYTES: usize = 4_000_000;
-const OPEN_BODIES: usize = 10;
+const OPEN_BODY_COUNT: usize = 10;
 
 /// Sends all of a body but its last byte. Gives the answer where the service did not wait for that byte.
 async fn send_incomplete(service: &Service, token: &str) -> (TcpStream, Option<TestResponse>) {
@@ -33,7 +33,7 @@ async fn send_incomplete(service: &Service, token: &str) -> (TcpStream, Option<T
 
 #[tokio::test]
 async fn bodies_of_one_caller_leave_memory_to_the_others() {
-    let text = fake_agent("echo", "echo", "")
+    let text = fake_agent_config("echo", "echo", "")
         + "[tokens.narrow]\ntoken_file = 'narrow.token'\nscopes = ['read']\nagents = ['echo']\n";
     let setup = Setup::new(&text);
     let token = "0123456789abcdef0123456789abcdef";
@@ -43,14 +43,14 @@ async fn bodies_of_one_caller_leave_memory_to_the_others() {
     let service = setup.start().await;
     let mut open_streams = Vec::new();
     let mut refused = Vec::new();
-    for _ in 0..OPEN_BODIES {
+    for _ in 0..OPEN_BODY_COUNT {
         let (stream, answer) = send_incomplete(&service, token).await;
         open_streams.push(stream);
         refused.extend(answer);
     }
     assert!(
-        !refused.is_empty() && refused.len() < OPEN_BODIES,
-        "{} of {OPEN_BODIES}",
+        !refused.is_empty() && refused.len() < OPEN_BODY_COUNT,
+        "{} of {OPEN_BODY_COUNT}",
         refused.len()
     );
     for answer in &refused {
@@ -58,7 +58,7 @@ async fn bodies_of_one_caller_leave_memory_to_the_others() {
         assert!(answer.body.contains("too many request bodies"), "{}", answer.body);
     }
     // Another caller is served meanwhile, and this one once its bodies are gone.
-    assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
     drop(open_streams);
     let (_stream, answer) = send_incomplete(&service, token).await;
     assert!(answer.is_none_or(|answer| answer.status != 503));

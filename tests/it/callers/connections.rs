@@ -11,11 +11,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::harness::authority::CertificateAuthority;
-use crate::harness::client::{completed_with, outcome};
+use crate::harness::certificate_authority::CertificateAuthority;
+use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::processes::open_socket_count;
 use crate::harness::{
-    Service, Setup, TestResponse, fake_agent, json_rpc_call, message, poll_until, within_deadline,
+    Service, Setup, TestResponse, fake_agent_config, json_rpc_call, message_params, poll_until,
+    within_deadline,
 };
 
 /// Default limit of connections of the service.
@@ -25,7 +26,7 @@ const MAX_CONNECTIONS: usize = 1024;
 const LONG_TIMEOUT_SETTINGS: &str = "header_timeout = 600\n";
 
 /// The first bytes of HTTP/2: the preface and an empty SETTINGS frame.
-const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// An incomplete TLS record with a handshake.
 const TLS_HELLO: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
@@ -43,7 +44,7 @@ async fn open_silent_connections(service: &Service, count: usize, bytes: &[u8]) 
 
 /// A request with a token, on a connection that stays open.
 fn request_bytes(service: &Service) -> Vec<u8> {
-    let body = json_rpc_call("message/send", &message("hello"));
+    let body = json_rpc_call("message/send", &message_params("hello"));
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -54,7 +55,7 @@ fn request_bytes(service: &Service) -> Vec<u8> {
 }
 
 /// Sends a request and reads its task.
-async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Value {
+async fn send_and_read_task(stream: &mut TcpStream, request: &[u8]) -> Value {
     stream.write_all(request).await.unwrap();
     let mut bytes = Vec::new();
     within_deadline("an answer", async {
@@ -73,15 +74,17 @@ async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Value {
 }
 
 /// Makes some calls, each on a new connection; every call must succeed.
-async fn expect_served(service: &Service, calls: usize) {
-    for _ in 0..calls {
+async fn expect_served(service: &Service, call_count: usize) {
+    for _ in 0..call_count {
         let answer = within_deadline("the answer", service.get("/api/v1/agents")).await;
         assert_eq!(answer.status, 200);
     }
 }
 
-async fn start_service(server: &str) -> Service {
-    Setup::with_server_settings(server, &fake_agent("echo", "echo", "")).start().await
+async fn start_service(server_settings: &str) -> Service {
+    Setup::with_server_settings(server_settings, &fake_agent_config("echo", "echo", ""))
+        .start()
+        .await
 }
 
 #[tokio::test]
@@ -89,16 +92,18 @@ async fn silent_connections_delay_no_caller_with_a_token() {
     let service = start_service(LONG_TIMEOUT_SETTINGS).await;
     let mut authenticated = service.connect().await;
     assert_eq!(
-        outcome(&exchange(&mut authenticated, &request_bytes(&service)).await),
+        task_outcome(&send_and_read_task(&mut authenticated, &request_bytes(&service)).await),
         completed_with("hello")
     );
-    for bytes in [b"".as_slice(), b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", HTTP2] {
+    for bytes in
+        [b"".as_slice(), b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", HTTP2_PREFACE]
+    {
         let silent = open_silent_connections(&service, MAX_CONNECTIONS, bytes).await;
         expect_served(&service, 20).await;
-        assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
         // A connection that was authenticated before is not displaced.
         assert_eq!(
-            outcome(&exchange(&mut authenticated, &request_bytes(&service)).await),
+            task_outcome(&send_and_read_task(&mut authenticated, &request_bytes(&service)).await),
             completed_with("hello")
         );
         assert!(
@@ -138,7 +143,7 @@ async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
     })
     .await;
     expect_served(&service, 25).await;
-    assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
     should_stop.store(true, Ordering::Relaxed);
     let mut count = 0;
     for client in clients {
@@ -149,10 +154,10 @@ async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
 
 #[tokio::test]
 async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
-    let server = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
+    let tls_setting = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
     let setup = Setup::with_server_settings(
-        &[LONG_TIMEOUT_SETTINGS, server].concat(),
-        &fake_agent("echo", "echo", ""),
+        &[LONG_TIMEOUT_SETTINGS, tls_setting].concat(),
+        &fake_agent_config("echo", "echo", ""),
     );
     let authority = CertificateAuthority::new();
     authority.issue(&["localhost"]).write_files(setup.test_folder());
@@ -182,21 +187,23 @@ async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
 /// Callers with tokens are refused only because of others with tokens, and each keeps its connections.
 #[tokio::test]
 async fn connections_of_callers_with_tokens_are_kept() {
-    let ann = "a".repeat(32);
-    let agents = [fake_agent("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()];
+    let ann_token = "a".repeat(32);
+    let agents =
+        [fake_agent_config("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()];
     let setup =
-        Setup::with_server_settings("max_connections = 2", &agents.concat()).env("ANN", &ann);
+        Setup::with_server_settings("max_connections = 2", &agents.concat()).env("ANN", &ann_token);
     let service = setup.start().await;
     let own_request = request_bytes(&service);
-    let ann_request = String::from_utf8(own_request.clone()).unwrap().replace(&service.token, &ann);
+    let ann_request =
+        String::from_utf8(own_request.clone()).unwrap().replace(&service.token, &ann_token);
     let mut first = service.connect().await;
-    exchange(&mut first, &own_request).await;
+    send_and_read_task(&mut first, &own_request).await;
     let mut second = service.connect().await;
-    exchange(&mut second, ann_request.as_bytes()).await;
+    send_and_read_task(&mut second, ann_request.as_bytes()).await;
     let health = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     assert_eq!(service.send_raw(health).await, b"");
-    exchange(&mut first, &own_request).await;
-    exchange(&mut second, ann_request.as_bytes()).await;
+    send_and_read_task(&mut first, &own_request).await;
+    send_and_read_task(&mut second, ann_request.as_bytes()).await;
     drop(first);
     poll_until("a free place", async || {
         service.send_raw(health).await.starts_with(b"HTTP/1.1 200").then_some(())

@@ -3,7 +3,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::harness::{Service, fake_agent, within_deadline};
+use crate::harness::{Service, fake_agent_config, within_deadline};
 
 /// A request that is hidden in a body. Its answer would have this request id.
 const HIDDEN_REQUEST: &str =
@@ -26,7 +26,7 @@ async fn send_hidden_request(service: &Service, lines: &str, body: &str) -> Stri
 
 #[tokio::test]
 async fn a_request_with_two_lengths_closes_its_connection() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let chunked = format!("0\r\n\r\n{HIDDEN_REQUEST}");
     let content_length = |length: usize| format!("Content-Length: {length}\r\n");
     let transfer_encoding = "Transfer-Encoding: chunked\r\n";
@@ -49,7 +49,7 @@ async fn a_request_with_two_lengths_closes_its_connection() {
 
 #[tokio::test]
 async fn an_ambiguous_length_is_refused() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let body = format!("0\r\n\r\n{HIDDEN_REQUEST}");
     for lines in [
         "Content-Length: 5\r\nContent-Length: 6\r\n",
@@ -83,7 +83,7 @@ async fn an_ambiguous_length_is_refused() {
 /// HTTP/1.0 has no chunks, and a chunk whose size is no number ends the connection.
 #[tokio::test]
 async fn invalid_chunks_close_the_connection() {
-    let service = Service::start(&fake_agent("echo", "echo", "")).await;
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let http_1_0_request = format!(
         "POST /agents/echo/v1 HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
          0\r\n\r\n{HIDDEN_REQUEST}"

@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::{
-    Service, Setup, TestResponse, fake_agent, json_rpc_call, message, within_deadline,
+    Service, Setup, TestResponse, fake_agent_config, json_rpc_call, message_params, within_deadline,
 };
 
 /// Length of a body that the service refuses here.
@@ -21,7 +21,9 @@ const BODY_PATHS: &[&str] = &[
 
 /// A service that waits for a missing body longer than any wait of a test.
 async fn start_service() -> Service {
-    Setup::with_server_settings("body_timeout = 600", &fake_agent("echo", "echo", "")).start().await
+    Setup::with_server_settings("body_timeout = 600", &fake_agent_config("echo", "echo", ""))
+        .start()
+        .await
 }
 
 /// Head of a request with these further lines.
@@ -127,7 +129,7 @@ async fn a_chunked_body_is_refused_where_it_grows_over_the_limit() {
 #[tokio::test]
 async fn a_body_within_the_limit_is_still_invited() {
     let service = start_service().await;
-    let body = json_rpc_call("message/send", &message("hello"));
+    let body = json_rpc_call("message/send", &message_params("hello"));
     let lines = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len());
     let mut stream = service.connect().await;
     stream.write_all(request_head(&service, BODY_PATHS[0], &lines).as_bytes()).await.unwrap();

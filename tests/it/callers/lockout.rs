@@ -11,9 +11,9 @@ use hyper_util::rt::TokioExecutor;
 use prost::Message as _;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, outcome};
+use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent, message, within_deadline,
+    Service, ServiceClient, Setup, TestResponse, fake_agent_config, message_params, within_deadline,
 };
 
 /// Cards, health and a path that does not exist: they need no token.
@@ -30,7 +30,7 @@ const API_KEY: &str = "key-key-key-key-key-key-key-key-1";
 /// An agent that requires a token of the service, and one that accepts a key too.
 fn agents() -> String {
     let keyed = "auth = { type = \"api_key\", header = \"X-Key\", token_env = \"KEY\" }";
-    [fake_agent("echo", "echo", ""), fake_agent("keyed", "echo", keyed)].concat()
+    [fake_agent_config("echo", "echo", ""), fake_agent_config("keyed", "echo", keyed)].concat()
 }
 
 /// A service that waits for a missing body longer than any wait of a test.
@@ -52,21 +52,21 @@ async fn send_over_all_transports(
     service: &Service,
     token: &str,
 ) -> Vec<(&'static str, u64, Option<u64>)> {
-    let client = service.with_token(token);
-    let send = json!({"message": {"role": "ROLE_USER", "messageId": uuid::Uuid::new_v4(),
+    let client = service.client_with_token(token);
+    let send_params = json!({"message": {"role": "ROLE_USER", "messageId": uuid::Uuid::new_v4(),
         "parts": [{"text": "hello"}]}});
     let bearer = format!("Authorization: Bearer {token}");
     let content_type = "Content-Type: application/json".to_owned();
     let rest_headers = [bearer, content_type, "A2A-Version: 1.0".to_owned()];
     let answers = [
-        ("JSON-RPC", client.call("echo", "message/send", &message("hello")).await),
+        ("JSON-RPC", client.call("echo", "message/send", &message_params("hello")).await),
         (
             "HTTP+JSON",
             client
                 .request(
                     "POST /agents/echo/v1/message:send",
                     &rest_headers,
-                    send.to_string().as_bytes(),
+                    send_params.to_string().as_bytes(),
                 )
                 .await,
         ),
@@ -141,7 +141,7 @@ async fn expect_public_access(service: &Service) {
 async fn a_wrong_token_is_blocked_alone_and_on_every_transport() {
     let service = start_service().await;
     for _ in 0..5 {
-        assert_eq!(service.with_token(&wrong_token(1)).get("/status").await.status, 401);
+        assert_eq!(service.client_with_token(&wrong_token(1)).get("/status").await.status, 401);
     }
     for (name, status, wait) in send_over_all_transports(&service, &wrong_token(1)).await {
         let expected = if name == "gRPC" { 8 } else { 429 };
@@ -150,7 +150,7 @@ async fn a_wrong_token_is_blocked_alone_and_on_every_transport() {
     }
     expect_public_access(&service).await;
     assert_eq!(service.request("GET /status", &[], b"").await.status, 401);
-    assert_eq!(service.with_token(&wrong_token(2)).get("/status").await.status, 401);
+    assert_eq!(service.client_with_token(&wrong_token(2)).get("/status").await.status, 401);
     let blocks = service.stderr_text().matches("wrong credential blocked").count();
     assert_eq!(blocks, 1, "{}", service.stderr_text());
 }
@@ -160,13 +160,13 @@ async fn different_wrong_tokens_block_the_wrong_ones_of_their_address() {
     let service = start_service().await;
     for number in 0..5 {
         assert_eq!(
-            service.with_token(&wrong_token(number)).get("/status").await.status,
+            service.client_with_token(&wrong_token(number)).get("/status").await.status,
             401,
             "{number}"
         );
     }
     for number in 3..9 {
-        let refused = service.with_token(&wrong_token(number)).get("/status").await;
+        let refused = service.client_with_token(&wrong_token(number)).get("/status").await;
         assert_eq!((refused.status, retry_after(&refused).is_some()), (429, true), "{number}");
         assert_eq!(refused.json()["code"], "locked-out");
     }
@@ -197,7 +197,7 @@ async fn a_valid_caller_is_served_while_others_guess_tokens() {
         .collect();
     while !guessers.iter().all(tokio::task::JoinHandle::is_finished) {
         let task = within_deadline("the answer", service.send("echo", "hello")).await;
-        assert_eq!(outcome(&task), completed_with("hello"));
+        assert_eq!(task_outcome(&task), completed_with("hello"));
     }
     for guesser in guessers {
         guesser.await.unwrap();
@@ -210,7 +210,7 @@ async fn the_key_of_an_agent_is_blocked_like_a_token() {
     let service = start_service().await;
     let send = async |key: &str| {
         let headers = [format!("X-Key: {key}"), "Content-Type: application/json".to_owned()];
-        let body = crate::harness::json_rpc_call("message/send", &message("hello"));
+        let body = crate::harness::json_rpc_call("message/send", &message_params("hello"));
         service.request("POST /agents/keyed/v1", &headers, body.as_bytes()).await.status
     };
     for _ in 0..5 {
@@ -246,7 +246,7 @@ async fn the_command_line_reports_the_duration_of_a_lockout() {
     let service = start_service().await;
     std::fs::write(service.setup.test_folder().join("wrong.token"), wrong_token(1)).unwrap();
     let token_args = ["--token-file", "wrong.token"];
-    let run = async |words: &[&str]| service.command(&[words, &token_args].concat(), "").await;
+    let run = async |words: &[&str]| service.run_command(&[words, &token_args].concat(), "").await;
     for _ in 0..5 {
         let refused = run(&["status"]).await;
         assert_eq!(refused.exit_code, Some(2));
@@ -267,6 +267,6 @@ async fn the_command_line_reports_the_duration_of_a_lockout() {
     assert_eq!((&error["code"], &error["exitCode"]), (&json!("locked-out"), &json!(2)));
     let seconds = error["retryAfterSeconds"].as_u64().unwrap();
     assert!((800..=900).contains(&seconds), "{error}");
-    let valid = service.command(&["send", "echo", "hello"], "").await;
+    let valid = service.run_command(&["send", "echo", "hello"], "").await;
     assert_eq!((valid.exit_code, valid.stdout.as_str()), (Some(0), "hello"));
 }

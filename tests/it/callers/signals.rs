@@ -4,9 +4,11 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::harness::client::{completed_with, outcome};
+use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake_agent, gated_agent, poll_until, within_deadline};
+use crate::harness::{
+    Service, Setup, fake_agent_config, gated_agent_config, poll_until, within_deadline,
+};
 
 /// Ignores every polite request to end, as do its children, one of which has left its session.
 const STUBBORN_AGENT: &str = r#"
@@ -50,7 +52,7 @@ async fn a_second_signal_kills_and_records_running_work() {
         (Signal::SIGTERM, Signal::SIGINT),
         (Signal::SIGINT, Signal::SIGINT),
     ] {
-        let agents = [STUBBORN_AGENT, &fake_agent("echo", "echo", "")].concat();
+        let agents = [STUBBORN_AGENT, &fake_agent_config("echo", "echo", "")].concat();
         let mut service = Setup::with_server_settings("drain_timeout = 600", &agents).start().await;
         let (id, running) = start_with_waiting_caller(&service).await;
         let client = service.client.clone();
@@ -70,7 +72,7 @@ async fn a_second_signal_kills_and_records_running_work() {
             "submitted"
         );
         let expected = ("canceled".to_owned(), "execution-cancelled".to_owned());
-        assert_eq!(outcome(&within_deadline("an answer", running).await.unwrap()), expected);
+        assert_eq!(task_outcome(&within_deadline("an answer", running).await.unwrap()), expected);
         let remaining = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"));
         assert_eq!(remaining, Vec::<i32>::new(), "{second}");
         let home = format!("HOME={}", service.setup.test_folder().join("home").display());
@@ -78,8 +80,8 @@ async fn a_second_signal_kills_and_records_running_work() {
         service.restart().await;
         // R-55: A second SIGTERM or SIGINT kills running work, records it as cancelled, and ends
         // the service within seconds
-        assert_eq!(outcome(&service.task("stubborn", &id).await), expected, "{second}");
-        assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+        assert_eq!(task_outcome(&service.task("stubborn", &id).await), expected, "{second}");
+        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
     }
 }
 
@@ -99,14 +101,16 @@ async fn a_second_signal_waits_for_no_grace_period() {
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
     assert_eq!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
     service.restart().await;
-    assert_eq!(outcome(&service.task("stubborn", &id).await).0, "canceled");
+    assert_eq!(task_outcome(&service.task("stubborn", &id).await).0, "canceled");
 }
 
 /// Many at once, some of them just being started.
 #[tokio::test]
 async fn a_second_signal_kills_programs_that_are_just_started() {
     let agents: Vec<_> = (0..8)
-        .map(|number| gated_agent(&format!("one{number}"), "max_concurrent = 4\nstop_grace = 60"))
+        .map(|number| {
+            gated_agent_config(&format!("one{number}"), "max_concurrent = 4\nstop_grace = 60")
+        })
         .collect();
     let mut service =
         Setup::with_server_settings("drain_timeout = 600", &agents.concat()).start().await;
@@ -126,7 +130,7 @@ async fn a_second_signal_kills_programs_that_are_just_started() {
     service.setup.open_gate("go");
     service.restart().await;
     for (agent, id) in ids {
-        let (state, text) = outcome(&service.wait_for_end(&agent, &id).await);
+        let (state, text) = task_outcome(&service.wait_for_end(&agent, &id).await);
         // An execution that had not started runs after the next start; one that had started
         // runs once and was cancelled.
         assert!(state == "completed" || text == "execution-cancelled", "{agent} {state} {text}");
@@ -135,7 +139,7 @@ async fn a_second_signal_kills_programs_that_are_just_started() {
 
 #[tokio::test]
 async fn a_handover_leaves_programs_to_the_next_service() {
-    let mut service = Service::start(&gated_agent("one", "access = 'read-write'")).await;
+    let mut service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     service.signal(Signal::SIGUSR2);
@@ -143,5 +147,5 @@ async fn a_handover_leaves_programs_to_the_next_service() {
     assert!(!processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
     service.setup.open_gate("go");
     service.restart().await;
-    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
+    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
 }

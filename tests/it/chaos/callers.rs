@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::harness::client::ServiceClient;
-use crate::harness::message_with_id;
+use crate::harness::message_params_with_id;
 
 /// How long a caller goes on; services come and go meanwhile.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ pub(super) async fn send_until_accepted(
     message: CallerMessage,
 ) -> (CallerMessage, String) {
     let seconds = format!("{}e-3", message.work_ms);
-    let mut params = message_with_id(&message.id, &seconds);
+    let mut params = message_params_with_id(&message.id, &seconds);
     params["configuration"] = json!({"blocking": false});
     let result = call(&clients, &message, "message/send", &params).await;
     let id = result["id"].as_str().unwrap_or_else(|| panic!("no id: {result}")).to_owned();

@@ -17,7 +17,7 @@ use crate::history_check::{AgentLogLine, HistoryCase, is_warden};
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// So many may be under way before the next step waits for them.
-const MAX_UNFINISHED: usize = 40;
+const MAX_UNFINISHED_EXECUTIONS: usize = 40;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ChaosAction {
@@ -37,7 +37,7 @@ pub(super) struct ChaosRun {
     tokens: [String; 3],
     sent_messages: Vec<CallerMessage>,
     /// The executions by the ids of their messages.
-    pub(super) accepted: BTreeMap<String, String>,
+    pub(super) executions_by_message_id: BTreeMap<String, String>,
     calls: JoinSet<Option<(CallerMessage, String)>>,
     /// Every warden that was seen.
     pub(super) wardens: BTreeSet<i32>,
@@ -47,9 +47,18 @@ impl ChaosRun {
     pub(super) fn new(service: Service, rng: ChaosRng) -> Self {
         let clients = watch::Sender::new(service.client.clone());
         let tokens = [service.token.clone(), "a".repeat(40), "b".repeat(40)];
-        let (sent_messages, accepted) = (Vec::new(), BTreeMap::new());
+        let (sent_messages, executions_by_message_id) = (Vec::new(), BTreeMap::new());
         let (calls, wardens) = (JoinSet::new(), BTreeSet::new());
-        Self { service, rng, clients, tokens, sent_messages, accepted, calls, wardens }
+        Self {
+            service,
+            rng,
+            clients,
+            tokens,
+            sent_messages,
+            executions_by_message_id,
+            calls,
+            wardens,
+        }
     }
 
     /// Lets so many of these things happen.
@@ -62,7 +71,9 @@ impl ChaosRun {
             while let Some(result) = self.calls.try_join_next() {
                 self.record_result(result.unwrap());
             }
-            if self.calls.len() > MAX_UNFINISHED || self.unfinished_count().await > MAX_UNFINISHED {
+            if self.calls.len() > MAX_UNFINISHED_EXECUTIONS
+                || self.unfinished_count().await > MAX_UNFINISHED_EXECUTIONS
+            {
                 self.wait_until_idle().await;
             }
             // The story is what comes in between: it gets a moment of a length that is drawn.
@@ -114,8 +125,9 @@ impl ChaosRun {
 
     fn cancel(&mut self) {
         let cancellable = self.sent_messages.iter().rev().take(10);
-        let cancellable = cancellable
-            .filter_map(|message| Some((message.clone(), self.accepted.get(&message.id)?.clone())));
+        let cancellable = cancellable.filter_map(|message| {
+            Some((message.clone(), self.executions_by_message_id.get(&message.id)?.clone()))
+        });
         let cancellable: Vec<_> = cancellable.collect();
         if let Some((message, id)) = self.rng.pick(&cancellable).cloned() {
             let clients = self.clients.subscribe();
@@ -128,7 +140,7 @@ impl ChaosRun {
 
     fn record_result(&mut self, result: Option<(CallerMessage, String)>) {
         let Some((message, id)) = result else { return };
-        let known_id = self.accepted.insert(message.id.clone(), id.clone());
+        let known_id = self.executions_by_message_id.insert(message.id.clone(), id.clone());
         assert!(
             known_id.as_ref().is_none_or(|known_id| *known_id == id),
             "{message:?}: {known_id:?}, {id}"
@@ -208,8 +220,13 @@ impl ChaosRun {
 
     /// What is to be judged.
     pub(super) fn history_case(&self) -> HistoryCase<'_> {
-        let Self { service, accepted, wardens, sent_messages, .. } = self;
-        HistoryCase { service, accepted, message_count: sent_messages.len(), wardens }
+        let Self { service, executions_by_message_id, wardens, sent_messages, .. } = self;
+        HistoryCase {
+            service,
+            executions_by_message_id,
+            message_count: sent_messages.len(),
+            wardens,
+        }
     }
 
     /// Returns when it has become so.

@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 
 use super::seeded_rng::seeded_rounds;
 use crate::harness::Setup;
-use crate::harness::client::{completed_with, id, outcome};
-use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::mock_model::{
+    MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
+};
 
 /// Agent whose calls to `remember` and `store__append` must not be repeated.
 const AGENT: &str = r#"
@@ -40,42 +42,42 @@ tools = ["now", "remember", "recall", "store__append"]
 const MAX_KILL_DELAY_MS: u64 = 700;
 
 /// Returns a turn whose reply takes 100 ms, so that kills hit replies and commits alike.
-fn slow(mut turn: Value) -> Value {
+fn with_delay(mut turn: Value) -> Value {
     turn["delay"] = json!(0.1);
     turn
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_repeat_and_lose_no_step() {
-    let (mut random, rounds) = seeded_rounds(45);
-    let kills = rounds / 5;
+    let (mut rng, rounds) = seeded_rounds(45);
+    let kill_count = rounds / 5;
     let model = MockModel::start(&[]);
     let mut service = Setup::new(&AGENT.replace("MODEL", &model.base_url())).start().await;
     let file = service.setup.test_folder().join("lines");
     let mut unknown_count = 0;
-    for number in 0..kills {
+    for number in 0..kill_count {
         let note = format!("note{number}");
         let line = json!({"path": file, "text": note});
         let turns = [
-            calls(&[("now", json!({})), ("remember", json!({"text": note}))]),
-            calls(&[("now", json!({}))]),
-            calls(&[("remember", json!({"text": note})), ("store__append", line)]),
-            final_answer(&note),
+            turn_with_calls(&[("now", json!({})), ("remember", json!({"text": note}))]),
+            turn_with_calls(&[("now", json!({}))]),
+            turn_with_calls(&[("remember", json!({"text": note})), ("store__append", line)]),
+            final_answer_turn(&note),
         ]
-        .map(slow);
-        let run = service.start_task("thinker", &directed("go", &turns)).await;
+        .map(with_delay);
+        let run = service.start_task("thinker", &prompt_with_turns("go", &turns)).await;
         // The moment of the kill is the subject of the test.
-        tokio::time::sleep(Duration::from_millis(random.below(MAX_KILL_DELAY_MS))).await;
+        tokio::time::sleep(Duration::from_millis(rng.below(MAX_KILL_DELAY_MS))).await;
         service.kill9().await;
         service.restart().await;
         let task = service.wait_for_end("thinker", &run).await;
-        assert_eq!(outcome(&task), completed_with(&note), "{task}");
+        assert_eq!(task_outcome(&task), completed_with(&note), "{task}");
         let list = service.get(&format!("/api/v1/executions/{run}/steps")).await.json();
         // R-138: A run of a cognitive agent that a crash interrupts continues after its last recorded step, and no call of a tool that is not idempotent is sent twice
         let unknown = check_steps(&list);
         assert!(unknown <= 1, "one kill interrupts one call: {list}");
         unknown_count += unknown;
-        check_notes(&service.send("thinker", &search(&note)).await, &service, unknown).await;
+        check_notes(&service.send("thinker", &search_prompt(&note)).await, &service, unknown).await;
         let lines = fs::read_to_string(&file).unwrap_or_default();
         let lines = lines.lines().filter(|line| **line == note).count();
         assert!((1 - unknown..=1).contains(&lines), "{unknown} unknown, {lines} lines: {list}");
@@ -122,13 +124,16 @@ fn check_steps(list: &Value) -> usize {
 }
 
 /// Returns a request that searches notes.
-fn search(note: &str) -> String {
-    directed("find", &[calls(&[("recall", json!({"query": note}))]), final_answer("ok")])
+fn search_prompt(note: &str) -> String {
+    prompt_with_turns(
+        "find",
+        &[turn_with_calls(&[("recall", json!({"query": note}))]), final_answer_turn("ok")],
+    )
 }
 
 /// Checks that each of the two calls stored its note once; one with an unknown outcome may have stored none.
 async fn check_notes(found: &Value, service: &crate::harness::Service, unknown: usize) {
-    let list = service.get(&format!("/api/v1/executions/{}/steps", id(found))).await.json();
+    let list = service.get(&format!("/api/v1/executions/{}/steps", task_id(found))).await.json();
     let notes: Vec<Value> =
         serde_json::from_str(list["steps"][1]["text"].as_str().unwrap()).unwrap();
     assert!((2 - unknown..=2).contains(&notes.len()), "{unknown} unknown, {notes:?}");
@@ -157,23 +162,23 @@ tools = ["append"]
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_repeat_no_program_of_a_tool() {
-    let (mut random, rounds) = seeded_rounds(45);
-    let kills = rounds / 5;
+    let (mut rng, rounds) = seeded_rounds(45);
+    let kill_count = rounds / 5;
     let model = MockModel::start(&[]);
     let setup = Setup::new(&PROGRAM_TOOL.replace("MODEL", &model.base_url()));
     let log = setup.test_folder().join("log");
     std::fs::create_dir(&log).unwrap();
     let mut service = setup.start().await;
-    for _ in 0..kills {
-        let call = || calls(&[("append", json!({})), ("append", json!({}))]);
-        let turns = [call(), call(), final_answer("done")];
-        let run = service.start_task("writer", &directed("go", &turns)).await;
+    for _ in 0..kill_count {
+        let call = || turn_with_calls(&[("append", json!({})), ("append", json!({}))]);
+        let turns = [call(), call(), final_answer_turn("done")];
+        let run = service.start_task("writer", &prompt_with_turns("go", &turns)).await;
         // The moment of the kill is the subject of the test.
-        tokio::time::sleep(Duration::from_millis(random.below(MAX_KILL_DELAY_MS))).await;
+        tokio::time::sleep(Duration::from_millis(rng.below(MAX_KILL_DELAY_MS))).await;
         service.kill9().await;
         service.restart().await;
         let task = service.wait_for_end("writer", &run).await;
-        assert_eq!(outcome(&task), completed_with("done"), "{task}");
+        assert_eq!(task_outcome(&task), completed_with("done"), "{task}");
         let list = service.get(&format!("/api/v1/executions/{run}/steps")).await.json();
         let steps = list["steps"].as_array().unwrap();
         let lines = std::fs::read_to_string(log.join("calls")).unwrap();

@@ -8,7 +8,7 @@ use algonius_a2a::interaction::INTERACTIONS_EXTENSION;
 use serde_json::{Value, json};
 
 use super::seeded_rng::seeded_rounds;
-use crate::harness::client::{completed_with, message, outcome};
+use crate::harness::client::{completed_with, message_params, task_outcome};
 use crate::harness::processes::kill9;
 use crate::harness::{Service, Setup, poll_until};
 
@@ -30,7 +30,7 @@ env."F\u0041KE_ACP_RAN" = "HERE/ran"
 "#;
 
 /// Latest moment of a kill, in microseconds after the event that precedes it: an answer takes some milliseconds.
-const MAX_KILL_DELAY: u64 = 6_000;
+const MAX_KILL_DELAY_MICROS: u64 = 6_000;
 
 /// Time of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ enum KillTime {
 struct Round {
     /// Agent that receives the request: the interactive agent, or its team.
     agent: &'static str,
-    task: String,
+    task_id: String,
     /// Command that the agent wants to run, which no other round names.
     command: String,
     is_allowed: bool,
@@ -54,22 +54,22 @@ struct Round {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_of_the_service_keeps_a_question_and_its_answer() {
-    let (mut random, rounds) = seeded_rounds(60);
-    let kills = rounds / 5;
+    let (mut rng, rounds) = seeded_rounds(60);
+    let kill_count = rounds / 5;
     let mut service = Setup::new(INTERACTIVE_AGENTS).start().await;
     let mut states_after_kills: BTreeMap<String, u32> = BTreeMap::new();
-    for number in 0..kills {
+    for number in 0..kill_count {
         let command = format!("make-{number}.");
         let prompt = format!("[[tool Bash command={command}]] [[say done]]");
         let agent = if number % 8 < 4 { "coder" } else { "crew" };
         let round = Round {
             agent,
-            task: service.start_task(agent, &prompt).await,
+            task_id: service.start_task(agent, &prompt).await,
             command,
             is_allowed: number % 2 == 0,
             kill_time: if number % 4 < 2 { KillTime::Question } else { KillTime::Answer },
         };
-        let delay = Duration::from_micros(random.below(MAX_KILL_DELAY));
+        let delay = Duration::from_micros(rng.below(MAX_KILL_DELAY_MICROS));
         let question = kill_service(&mut service, &round, delay).await;
         let is_delivered = question["closed"]["deliveredAt"].is_string();
         let state = format!("{agent} {:?} {} {is_delivered}", round.kill_time, question["state"]);
@@ -106,7 +106,7 @@ async fn kill_service(service: &mut Service, round: &Round, delay: Duration) -> 
     assert_eq!(identity(&question), identity(&question_before_kill), "{:?}", round.kill_time);
     if question["state"] == "open" {
         let params = answer_params(round, &question);
-        service.rpc(round.agent, "message/send", &params).await;
+        service.expect_result(round.agent, "message/send", &params).await;
     }
     question
 }
@@ -115,8 +115,8 @@ async fn kill_service(service: &mut Service, round: &Round, delay: Duration) -> 
 fn answer_params(round: &Round, question: &Value) -> Value {
     let verdict = if round.is_allowed { "allow" } else { "deny" };
     let answer = json!({"id": question["id"], "verdict": verdict});
-    let mut params = message(verdict);
-    params["message"]["taskId"] = round.task.as_str().into();
+    let mut params = message_params(verdict);
+    params["message"]["taskId"] = round.task_id.as_str().into();
     params["message"]["metadata"] = json!({INTERACTIONS_EXTENSION: {"answers": [answer]}});
     params["configuration"] = json!({"blocking": false});
     params
@@ -125,7 +125,7 @@ fn answer_params(round: &Round, question: &Value) -> Value {
 /// Waits for the only interaction of the round, whatever its state is.
 async fn wait_for_question(service: &Service, round: &Round) -> Value {
     poll_until("the question", async || {
-        let path = format!("/api/v1/interactions?execution={}", round.task);
+        let path = format!("/api/v1/interactions?execution={}", round.task_id);
         let list = service.get(&path).await.json();
         let questions = list["interactions"].as_array().unwrap();
         assert!(questions.len() <= 1, "{list}");
@@ -136,8 +136,8 @@ async fn wait_for_question(service: &Service, round: &Round) -> Value {
 
 async fn check_round(service: &Service, round: &Round, question: &Value) {
     let kill_time = round.kill_time;
-    let task = service.wait_for_end(round.agent, &round.task).await;
-    assert_eq!(outcome(&task), completed_with("done"), "{kill_time:?}: {task}");
+    let task = service.wait_for_end(round.agent, &round.task_id).await;
+    assert_eq!(task_outcome(&task), completed_with("done"), "{kill_time:?}: {task}");
     let runs =
         service.setup.read("ran").lines().filter(|line| line.ends_with(&round.command)).count();
     assert_eq!(runs, usize::from(round.is_allowed), "{kill_time:?}: the tool ran {runs} times");

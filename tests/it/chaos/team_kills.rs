@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::seeded_rng::seeded_rounds;
-use crate::harness::client::state;
+use crate::harness::client::task_state;
 use crate::harness::processes::kill9;
 use crate::harness::{Service, Setup};
 
@@ -30,7 +30,7 @@ team.steps = ["one", "two", "three"]
 /// Members in the order of their steps.
 const MEMBERS: [&str; 3] = ["one", "two", "three"];
 /// Latest moment of a kill, in milliseconds after the request: a run takes about 400 ms.
-const MAX_KILL_DELAY: u64 = 500;
+const MAX_KILL_DELAY_MS: u64 = 500;
 
 /// Processes that a kill ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,20 +42,20 @@ enum Victim {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_at_a_random_moment_repeats_and_loses_no_hop() {
-    let (mut random, rounds) = seeded_rounds(45);
-    let kills = rounds / 5;
+    let (mut rng, rounds) = seeded_rounds(45);
+    let kill_count = rounds / 5;
     let mut service = Setup::new(TEAM).start().await;
     let mut outcomes: BTreeMap<(Victim, String), u32> = BTreeMap::new();
-    for number in 0..kills {
+    for number in 0..kill_count {
         let victims = [Victim::Service, Victim::Holder, Victim::Both];
         let victim = victims[usize::try_from(number % 3).unwrap()];
         let text = format!("run-{number}");
         let run = service.start_task("crew", &text).await;
         // The moment of the kill is the subject of the test.
-        tokio::time::sleep(Duration::from_millis(random.below(MAX_KILL_DELAY))).await;
+        tokio::time::sleep(Duration::from_millis(rng.below(MAX_KILL_DELAY_MS))).await;
         kill(victim, &mut service).await;
         let task = service.wait_for_end("crew", &run).await;
-        let outcome = state(&task);
+        let outcome = task_state(&task);
         // A run of a team has one outcome, and no step of it runs twice or is lost, if the service, the process holder or both are killed
         check_run(&service, (&run, &text), (victim, &outcome)).await;
         *outcomes.entry((victim, outcome)).or_default() += 1;

@@ -10,11 +10,11 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::harness::client::{id, message_with_id, state};
-use crate::harness::fault_injection::{Fault, Tally, remove_fault};
+use crate::harness::client::{message_params_with_id, task_id, task_state};
+use crate::harness::fault_injection::{InjectedFault, Tally, remove_fault};
 use crate::harness::processes::warden_pids;
 use crate::harness::service::CommandOutput;
-use crate::harness::wait::DEADLINE;
+use crate::harness::wait::STEP_TIMEOUT;
 use crate::harness::{Service, ServiceClient, Setup};
 use crate::history_check::{HistoryCase, HistoryChecker};
 
@@ -64,22 +64,27 @@ pub(super) struct ScenarioResult {
 
 /// What callers know.
 struct CallerRecords {
-    fault: Fault,
+    fault: InjectedFault,
     /// The ids of executions, by those of their messages.
-    accepted: BTreeMap<String, String>,
+    executions_by_message_id: BTreeMap<String, String>,
     /// The states that were told as the last ones.
     last_states: BTreeMap<String, String>,
-    refused: Vec<String>,
+    refusal_codes: Vec<String>,
     wardens: BTreeSet<i32>,
 }
 
 /// Runs a scenario with a fault.
-pub(super) async fn run_scenario(fault: Fault) -> ScenarioResult {
+pub(super) async fn run_scenario(fault: InjectedFault) -> ScenarioResult {
     let setup = Setup::new(AGENTS);
     fs::create_dir(setup.test_folder().join("work")).unwrap();
-    let (accepted, last_states, refused) = Default::default();
-    let mut callers =
-        CallerRecords { fault, accepted, last_states, refused, wardens: BTreeSet::new() };
+    let (executions_by_message_id, last_states, refusal_codes) = Default::default();
+    let mut callers = CallerRecords {
+        fault,
+        executions_by_message_id,
+        last_states,
+        refusal_codes,
+        wardens: BTreeSet::new(),
+    };
     let (service, tally) = match fault.inject_into(setup).try_start().await {
         Ok(mut service) => {
             callers.run_first_process(&mut service).await;
@@ -97,8 +102,15 @@ pub(super) async fn run_scenario(fault: Fault) -> ScenarioResult {
         }
     };
     callers.check_second_process(&service).await;
-    let CallerRecords { accepted, wardens, refused, .. } = &callers;
-    let case = HistoryCase { service: &service, accepted, message_count: REQUESTS.len(), wardens };
+    let CallerRecords {
+        executions_by_message_id: accepted, wardens, refusal_codes: refused, ..
+    } = &callers;
+    let case = HistoryCase {
+        service: &service,
+        executions_by_message_id: accepted,
+        message_count: REQUESTS.len(),
+        wardens,
+    };
     let checker = HistoryChecker::new(case).await;
     checker.check().await;
     let outcomes = checker.outcome_counts().into_keys().map(str::to_owned);
@@ -106,7 +118,7 @@ pub(super) async fn run_scenario(fault: Fault) -> ScenarioResult {
 }
 
 fn message_params(index: usize, work_ms: u64, blocking: bool) -> Value {
-    let mut params = message_with_id(&format!("m-{index}"), &format!("{work_ms}e-3"));
+    let mut params = message_params_with_id(&format!("m-{index}"), &format!("{work_ms}e-3"));
     params["configuration"] = json!({"blocking": blocking});
     params
 }
@@ -118,11 +130,11 @@ impl CallerRecords {
         for (index, (agent, work_ms)) in REQUESTS.iter().enumerate() {
             let params = message_params(index, *work_ms, index == 0);
             if let Some(task) = self.try_call(&client, agent, "message/send", &params).await {
-                self.accepted.insert(format!("m-{index}"), id(&task));
+                self.executions_by_message_id.insert(format!("m-{index}"), task_id(&task));
                 self.record_state(&task);
             }
         }
-        if let Some(last_id) = self.accepted.get("m-3").cloned() {
+        if let Some(last_id) = self.executions_by_message_id.get("m-3").cloned() {
             let cancelled =
                 self.try_call(&client, "writer", "tasks/cancel", &json!({"id": last_id})).await;
             cancelled.iter().for_each(|task| self.record_state(task));
@@ -143,7 +155,8 @@ impl CallerRecords {
         method: &str,
         params: &Value,
     ) -> Option<Value> {
-        let time_limit = if self.fault.mode.is_persistent() { ANSWER_TIMEOUT } else { DEADLINE };
+        let time_limit =
+            if self.fault.mode.is_persistent() { ANSWER_TIMEOUT } else { STEP_TIMEOUT };
         let answer = match timeout(time_limit, client.try_call(agent, method, params)).await {
             Ok(answer) => answer?,
             Err(_elapsed) if self.fault.mode.is_persistent() => return None,
@@ -153,13 +166,13 @@ impl CallerRecords {
             return Some(answer["result"].clone());
         }
         let code = answer["error"]["data"][0]["metadata"]["code"].as_str();
-        self.refused.push(code.unwrap_or_else(|| panic!("no code: {answer}")).to_owned());
+        self.refusal_codes.push(code.unwrap_or_else(|| panic!("no code: {answer}")).to_owned());
         None
     }
 
     /// Waits until all that was accepted has ended, or the service has.
     async fn wait_until_settled(&mut self, service: &mut Service, client: &ServiceClient) {
-        let settled = timeout(DEADLINE, async {
+        let settled = timeout(STEP_TIMEOUT, async {
             let mut ticks = tokio::time::interval(Duration::from_millis(20));
             for (agent, id) in self.tasks() {
                 while !self.last_states.contains_key(&id) && !service.has_exited() {
@@ -182,16 +195,16 @@ impl CallerRecords {
     /// The agents and executions that callers know of, in the order in which they asked.
     fn tasks(&self) -> Vec<(&'static str, String)> {
         let accepted = |(index, (agent, _)): (usize, &(&'static str, u64))| {
-            Some((*agent, self.accepted.get(&format!("m-{index}"))?.clone()))
+            Some((*agent, self.executions_by_message_id.get(&format!("m-{index}"))?.clone()))
         };
         REQUESTS.iter().enumerate().filter_map(accepted).collect()
     }
 
     /// What was told as the end is not taken back.
     fn record_state(&mut self, task: &Value) {
-        let state = state(task);
+        let state = task_state(task);
         if END_STATES.contains(&state.as_str()) {
-            let previous_state = self.last_states.insert(id(task), state.clone());
+            let previous_state = self.last_states.insert(task_id(task), state.clone());
             assert!(
                 previous_state.as_ref().is_none_or(|previous_state| *previous_state == state),
                 "{previous_state:?}: {task}"
@@ -201,7 +214,7 @@ impl CallerRecords {
 
     /// Ends the service: it closes its ledger where it still can.
     async fn stop_service(&mut self, service: &mut Service) {
-        let Fault { mode, .. } = self.fault;
+        let InjectedFault { mode, .. } = self.fault;
         if mode.is_persistent() && !service.has_exited() {
             service.kill9().await;
         }
@@ -235,11 +248,13 @@ impl CallerRecords {
     async fn check_second_process(&mut self, service: &Service) {
         self.wardens.extend(warden_pids(service.pid()));
         for (index, (agent, work_ms)) in REQUESTS.iter().enumerate() {
-            let task =
-                service.rpc(agent, "message/send", &message_params(index, *work_ms, false)).await;
-            let previous_id = self.accepted.insert(format!("m-{index}"), id(&task));
+            let task = service
+                .expect_result(agent, "message/send", &message_params(index, *work_ms, false))
+                .await;
+            let previous_id =
+                self.executions_by_message_id.insert(format!("m-{index}"), task_id(&task));
             assert!(
-                previous_id.as_ref().is_none_or(|known_id| *known_id == id(&task)),
+                previous_id.as_ref().is_none_or(|known_id| *known_id == task_id(&task)),
                 "{previous_id:?}: {task}"
             );
         }

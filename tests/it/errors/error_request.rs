@@ -29,7 +29,7 @@ pub(super) enum RequestKind {
     /// One whose end shall be told to an address.
     WithPushConfig(String),
     /// None, where one is needed.
-    Nothing,
+    WithoutMessage,
     /// A task.
     Get(String),
     /// The end of a task.
@@ -37,9 +37,9 @@ pub(super) enum RequestKind {
 }
 
 /// The variable that a message chooses.
-pub(super) const CHOICE: (&str, &str) = ("CHOSEN", "by-me");
+pub(super) const ENV_OVERRIDE: (&str, &str) = ("CHOSEN", "by-me");
 /// The extension by which it does.
-pub(super) const EXTENSION: &str = "https://algonius.dev/a2a/ext/overrides/v1";
+pub(super) const OVERRIDES_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/overrides/v1";
 /// Where its end shall be told.
 pub(super) const HOOK_URL: &str = "https://hook.example/told";
 
@@ -66,11 +66,11 @@ impl ErrorRequest {
     }
 
     /// Asks on every way, one after the other.
-    pub(super) async fn send_everywhere(&self, service: &Service) -> Vec<TransportAnswer> {
+    pub(super) async fn send_over_all_transports(&self, service: &Service) -> Vec<TransportAnswer> {
         let mut answers = self.send_over_http().await;
         answers.push(("gRPC 0.3", grpc::send_v0_3(self).await));
         answers.push(("gRPC 1.0", grpc::send_v1_0(self).await));
-        if let Some(command) = self.command_words() {
+        if let Some(command) = self.command_args() {
             answers.push(("command line", self.send_over_cli(service, command).await));
         }
         answers
@@ -91,8 +91,8 @@ impl ErrorRequest {
             (RequestKind::Get(id), _) => ("GetTask", json!({"id": id})),
             (RequestKind::Cancel(id), "0.3") => ("tasks/cancel", json!({"id": id})),
             (RequestKind::Cancel(id), _) => ("CancelTask", json!({"id": id})),
-            (_, "0.3") => ("message/send", self.message_0_3()),
-            _ => ("SendMessage", self.message_1_0()),
+            (_, "0.3") => ("message/send", self.message_params_0_3()),
+            _ => ("SendMessage", self.message_params_1_0()),
         };
         let body = crate::harness::json_rpc_call(method, &params);
         let line = format!("POST /agents/{}/v1", self.agent);
@@ -107,7 +107,7 @@ impl ErrorRequest {
                 (format!("POST {base}/tasks/{id}:cancel"), String::new())
             }
             (_, "0.3") => (format!("POST {base}/message:send"), self.rest_body_0_3().to_string()),
-            _ => (format!("POST {base}/message:send"), self.message_1_0().to_string()),
+            _ => (format!("POST {base}/message:send"), self.message_params_1_0().to_string()),
         };
         response_text(&self.post(&line, version, body.as_bytes()).await)
     }
@@ -131,7 +131,7 @@ impl ErrorRequest {
             | RequestKind::Repeated(text)
             | RequestKind::WithOverride(text)
             | RequestKind::WithPushConfig(text) => Some(text),
-            RequestKind::Nothing | RequestKind::Get(_) | RequestKind::Cancel(_) => None,
+            RequestKind::WithoutMessage | RequestKind::Get(_) | RequestKind::Cancel(_) => None,
         }
     }
 
@@ -146,13 +146,13 @@ impl ErrorRequest {
     fn metadata(&self) -> Value {
         match self.kind {
             RequestKind::WithOverride(_) => {
-                json!({EXTENSION: {"environment": {CHOICE.0: CHOICE.1}}})
+                json!({OVERRIDES_EXTENSION_URI: {"environment": {ENV_OVERRIDE.0: ENV_OVERRIDE.1}}})
             }
             _ => json!({}),
         }
     }
 
-    fn message_0_3(&self) -> Value {
+    fn message_params_0_3(&self) -> Value {
         let Some(text) = self.text() else { return json!({}) };
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"kind": "message", "role": "user", "messageId": id,
@@ -170,7 +170,7 @@ impl ErrorRequest {
         self.with_push_config(json!({"request": message}), push)
     }
 
-    fn message_1_0(&self) -> Value {
+    fn message_params_1_0(&self) -> Value {
         let Some(text) = self.text() else { return json!({}) };
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"role": "ROLE_USER", "messageId": id,
@@ -187,20 +187,20 @@ impl ErrorRequest {
     }
 
     /// How people ask it, where they can.
-    fn command_words(&self) -> Option<Vec<String>> {
-        let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
+    fn command_args(&self) -> Option<Vec<String>> {
+        let to_args = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
         let agent = &self.agent;
-        let choice = format!("{}={}", CHOICE.0, CHOICE.1);
+        let choice = format!("{}={}", ENV_OVERRIDE.0, ENV_OVERRIDE.1);
         match &self.kind {
             _ if !self.headers.is_empty() => None,
-            RequestKind::Nothing | RequestKind::WithPushConfig(_) => None,
-            RequestKind::Send(text) => words(&["send", agent, text]),
+            RequestKind::WithoutMessage | RequestKind::WithPushConfig(_) => None,
+            RequestKind::Send(text) => to_args(&["send", agent, text]),
             RequestKind::Repeated(text) => {
-                words(&["send", agent, text, "--message-id", "used-before"])
+                to_args(&["send", agent, text, "--message-id", "used-before"])
             }
-            RequestKind::WithOverride(text) => words(&["send", agent, text, "--env", &choice]),
-            RequestKind::Get(id) => words(&["tasks", "show", id]),
-            RequestKind::Cancel(id) => words(&["tasks", "cancel", id]),
+            RequestKind::WithOverride(text) => to_args(&["send", agent, text, "--env", &choice]),
+            RequestKind::Get(id) => to_args(&["tasks", "show", id]),
+            RequestKind::Cancel(id) => to_args(&["tasks", "cancel", id]),
         }
     }
 
@@ -209,35 +209,35 @@ impl ErrorRequest {
         std::fs::write(&file, &self.client.token).unwrap();
         let file = file.display().to_string();
         let token_args = ["--json", "--token-file", &file];
-        let words: Vec<_> = words.iter().map(String::as_str).chain(token_args).collect();
-        let output = service.command(&words, "").await;
+        let args: Vec<_> = words.iter().map(String::as_str).chain(token_args).collect();
+        let output = service.run_command(&args, "").await;
         let answer = match (&self.kind, output.exit_code) {
             // All that is known of it; what went wrong is one member.
             (RequestKind::Get(_), Some(0)) => {
                 let record: Value = serde_json::from_str(&output.stdout).unwrap();
-                pretty(&record["error"])
+                pretty_json(&record["error"])
             }
-            _ => pretty(&serde_json::from_str(&output.stderr).unwrap_or_default()),
+            _ => pretty_json(&serde_json::from_str(&output.stderr).unwrap_or_default()),
         };
         format!("exit {}\n{answer}", output.exit_code.unwrap_or(-1))
     }
 }
 
 /// The headers of an answer that a client acts by.
-const HEADERS: [&str; 4] = ["content-type", "retry-after", "www-authenticate", "allow"];
+const COMPARED_HEADERS: [&str; 4] = ["content-type", "retry-after", "www-authenticate", "allow"];
 
 /// An answer: its status, the headers that matter and its document; of a task, how it stands.
 pub(super) fn response_text(answer: &TestResponse) -> String {
-    let headers = HEADERS.iter().filter_map(|name| Some((name, answer.header(name)?)));
+    let headers = COMPARED_HEADERS.iter().filter_map(|name| Some((name, answer.header(name)?)));
     let headers: String = headers.map(|(name, value)| format!("{name}: {value}\n")).collect();
     let document = answer.json();
     let pointers = ["/result/task/status", "/result/status", "/task/status", "/status"];
     let status = pointers.iter().find_map(|pointer| document.pointer(pointer));
     let status = status.filter(|status| status.get("state").is_some());
-    format!("HTTP {}\n{headers}{}", answer.status, pretty(status.unwrap_or(&document)))
+    format!("HTTP {}\n{headers}{}", answer.status, pretty_json(status.unwrap_or(&document)))
 }
 
 /// A document on many lines, its members in the order of the alphabet.
-pub(super) fn pretty(document: &Value) -> String {
+pub(super) fn pretty_json(document: &Value) -> String {
     serde_json::to_string_pretty(document).unwrap()
 }

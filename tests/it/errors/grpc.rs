@@ -16,7 +16,9 @@ use tokio::net::TcpStream;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Request, Status};
 
-use super::error_request::{CHOICE, EXTENSION, ErrorRequest, HOOK_URL, RequestKind, pretty};
+use super::error_request::{
+    ENV_OVERRIDE, ErrorRequest, HOOK_URL, OVERRIDES_EXTENSION_URI, RequestKind, pretty_json,
+};
 use crate::harness::within_deadline;
 
 /// Connects to the service, whatever it is called.
@@ -79,7 +81,7 @@ pub(super) async fn send_v0_3(request: &ErrorRequest) -> String {
         _ => {
             let response = within_deadline(
                 "an answer",
-                client.send_message(tonic_request(request, message_0_3(request))),
+                client.send_message(tonic_request(request, send_message_request_0_3(request))),
             )
             .await;
             response.map(|answer| {
@@ -125,7 +127,7 @@ pub(super) async fn send_v1_0(request: &ErrorRequest) -> String {
         _ => {
             let response = within_deadline(
                 "an answer",
-                client.send_message(tonic_request(request, message_1_0(request))),
+                client.send_message(tonic_request(request, send_message_request_1_0(request))),
             )
             .await;
             response.map(|answer| {
@@ -151,7 +153,7 @@ pub(super) async fn send_v1_0(request: &ErrorRequest) -> String {
     }
 }
 
-fn message_0_3(request: &ErrorRequest) -> v0_3::SendMessageRequest {
+fn send_message_request_0_3(request: &ErrorRequest) -> v0_3::SendMessageRequest {
     let Some(text) = request.text() else { return v0_3::SendMessageRequest::default() };
     let part =
         v0_3::Part { part: Some(v0_3::part::Part::Text(text.to_owned())), ..Default::default() };
@@ -175,7 +177,7 @@ fn message_0_3(request: &ErrorRequest) -> v0_3::SendMessageRequest {
     }
 }
 
-fn message_1_0(request: &ErrorRequest) -> v1_0::SendMessageRequest {
+fn send_message_request_1_0(request: &ErrorRequest) -> v1_0::SendMessageRequest {
     let tenant = request.agent.clone();
     let Some(text) = request.text() else {
         return v1_0::SendMessageRequest { tenant, ..Default::default() };
@@ -207,10 +209,10 @@ fn override_metadata(request: &ErrorRequest) -> Option<Struct> {
         let value = prost_types::Value { kind: Some(kind) };
         Struct { fields: BTreeMap::from([(name.to_owned(), value)]) }
     };
-    let variable = nested(CHOICE.0, Kind::StringValue(CHOICE.1.to_owned()));
+    let variable = nested(ENV_OVERRIDE.0, Kind::StringValue(ENV_OVERRIDE.1.to_owned()));
     let variable = nested("environment", Kind::StructValue(variable));
     matches!(request.kind, RequestKind::WithOverride(_))
-        .then(|| nested(EXTENSION, Kind::StructValue(variable)))
+        .then(|| nested(OVERRIDES_EXTENSION_URI, Kind::StructValue(variable)))
 }
 
 /// `google.rpc.Status`.
@@ -244,7 +246,7 @@ fn status_text(status: &Status) -> String {
             json!({"reason": reason, "domain": domain, "metadata": metadata})
         })
         .collect();
-    format!("{:?}: {}\n{}", status.code(), status.message(), pretty(&json!(infos)))
+    format!("{:?}: {}\n{}", status.code(), status.message(), pretty_json(&json!(infos)))
 }
 
 /// How a task stands.
@@ -256,5 +258,5 @@ fn task_text(state: &str, text: Option<String>, metadata: Option<&Struct>) -> St
             other => (name, format!("{other:?}")),
         })
         .collect();
-    format!("Ok\n{}", pretty(&json!({"state": state, "text": text, "metadata": metadata})))
+    format!("Ok\n{}", pretty_json(&json!({"state": state, "text": text, "metadata": metadata})))
 }

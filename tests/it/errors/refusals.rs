@@ -3,26 +3,28 @@
 use super::{CANARY, Code, ErrorRequest, RequestKind, assert_snapshot};
 use crate::harness::disk::SmallDisk;
 use crate::harness::{
-    Service, Setup, fake_agent, gated_agent, message, message_with_id, poll_until,
+    Service, Setup, fake_agent_config, gated_agent_config, message_params, message_params_with_id,
+    poll_until,
 };
 
 /// One that runs alone, and lets nobody wait.
-const ALONE: &str = "access = 'read-write'\nqueue_depth = 0";
+const SETTINGS_WITHOUT_QUEUE: &str = "access = 'read-write'\nqueue_depth = 0";
 
 #[tokio::test]
 async fn authentication_errors_are_the_same_on_every_interface() {
-    let agents = [fake_agent("one", "echo", ""), fake_agent("two", "echo", "")].concat();
+    let agents =
+        [fake_agent_config("one", "echo", ""), fake_agent_config("two", "echo", "")].concat();
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\nagents = ['one']\n";
-    let ann = "a".repeat(32);
+    let ann_token = "a".repeat(32);
     // Each of the seven ways is one failure of the token.
     let setup = Setup::new(&format!("{agents}{tokens}[lockout]\nfailures = 7\n"));
-    let service = setup.env("ANN", &ann).start().await;
-    let request = ErrorRequest::send(&service, "two", CANARY).with_token(&ann);
+    let service = setup.env("ANN", &ann_token).start().await;
+    let request = ErrorRequest::send(&service, "two", CANARY).with_token(&ann_token);
     assert_snapshot(
         &service,
         "forbidden",
         Code::Forbidden,
-        &request.send_everywhere(&service).await,
+        &request.send_over_all_transports(&service).await,
     );
     let invalid_token = "w".repeat(40);
     let request = ErrorRequest::send(&service, "one", CANARY).with_token(&invalid_token);
@@ -30,32 +32,42 @@ async fn authentication_errors_are_the_same_on_every_interface() {
         &service,
         "unauthenticated",
         Code::Unauthenticated,
-        &request.send_everywhere(&service).await,
+        &request.send_over_all_transports(&service).await,
     );
     assert_snapshot(
         &service,
         "locked-out",
         Code::LockedOut,
-        &request.send_everywhere(&service).await,
+        &request.send_over_all_transports(&service).await,
     );
 }
 
 #[tokio::test]
 async fn agent_refusals_are_the_same_on_every_interface() {
     let agents = [
-        fake_agent("off", "echo", "enabled = false"),
-        fake_agent("small", "echo", "max_input_bytes = 10"),
-        fake_agent("echo", "echo", ""),
-        fake_agent("images", "echo", "a2a.input_modes = ['image/*']"),
-        fake_agent("quiet", "echo", "a2a.push = false"),
-        fake_agent("asked", "echo", "a2a.rate_limit = { requests_per_second = 0.001, burst = 1 }"),
-        fake_agent("new", "echo", "a2a.versions = ['1.0']"),
-        fake_agent("sender", "echo", "a2a.methods = ['send']"),
+        fake_agent_config("off", "echo", "enabled = false"),
+        fake_agent_config("small", "echo", "max_input_bytes = 10"),
+        fake_agent_config("echo", "echo", ""),
+        fake_agent_config("images", "echo", "a2a.input_modes = ['image/*']"),
+        fake_agent_config("quiet", "echo", "a2a.push = false"),
+        fake_agent_config(
+            "asked",
+            "echo",
+            "a2a.rate_limit = { requests_per_second = 0.001, burst = 1 }",
+        ),
+        fake_agent_config("new", "echo", "a2a.versions = ['1.0']"),
+        fake_agent_config("sender", "echo", "a2a.methods = ['send']"),
     ];
     let service =
         Setup::with_server_settings("max_body_bytes = 4096", &agents.concat()).start().await;
     service.send("asked", "the only one").await;
-    service.rpc("echo", "message/send", &message_with_id("used-before", "other words")).await;
+    service
+        .expect_result(
+            "echo",
+            "message/send",
+            &message_params_with_id("used-before", "other words"),
+        )
+        .await;
     let request_of = |agent: &str, kind: RequestKind| ErrorRequest::new(&service, agent, kind);
     let send = || RequestKind::Send(CANARY.to_owned());
     let long = RequestKind::Send(CANARY.repeat(500));
@@ -81,17 +93,23 @@ async fn agent_refusals_are_the_same_on_every_interface() {
             Code::MessageReused,
             request_of("echo", RequestKind::Repeated(CANARY.to_owned())),
         ),
-        ("message-missing", Code::InvalidParams, request_of("echo", RequestKind::Nothing)),
+        ("message-missing", Code::InvalidParams, request_of("echo", RequestKind::WithoutMessage)),
         (
             "version-unsupported",
             Code::VersionUnsupported,
             request_of("echo", send()).header("a2a-version", "2.0"),
         ),
     ] {
-        assert_snapshot(&service, scenario, code, &request.send_everywhere(&service).await);
+        assert_snapshot(
+            &service,
+            scenario,
+            code,
+            &request.send_over_all_transports(&service).await,
+        );
     }
-    let mut answers =
-        request_of("sender", RequestKind::Get("x".to_owned())).send_everywhere(&service).await;
+    let mut answers = request_of("sender", RequestKind::Get("x".to_owned()))
+        .send_over_all_transports(&service)
+        .await;
     answers.pop(); // The command line sends its request to the service, not to the agent.
     assert_snapshot(&service, "operation-unsupported", Code::Unsupported, &answers);
 }
@@ -99,8 +117,8 @@ async fn agent_refusals_are_the_same_on_every_interface() {
 #[tokio::test]
 async fn capacity_errors_are_the_same_on_every_interface() {
     let agents = [
-        gated_agent("full", ALONE),
-        gated_agent("slow", "access = 'read-write'\nqueue_timeout = 0.2"),
+        gated_agent_config("full", SETTINGS_WITHOUT_QUEUE),
+        gated_agent_config("slow", "access = 'read-write'\nqueue_timeout = 0.2"),
     ];
     let mut service = Service::start(&agents.concat()).await;
     for agent in ["full", "slow"] {
@@ -111,41 +129,53 @@ async fn capacity_errors_are_the_same_on_every_interface() {
         &service,
         "queue-full",
         Code::QueueFull,
-        &request.send_everywhere(&service).await,
+        &request.send_over_all_transports(&service).await,
     );
     let request = ErrorRequest::send(&service, "slow", CANARY);
     assert_snapshot(
         &service,
         "queue-timeout",
         Code::QueueTimeout,
-        &request.send_everywhere(&service).await,
+        &request.send_over_all_transports(&service).await,
     );
     service.sigterm();
     poll_until("the drain", async || {
-        let answer = service.call("full", "message/send", &message("x")).await;
+        let answer = service.call("full", "message/send", &message_params("x")).await;
         answer.body.contains("draining").then_some(())
     })
     .await;
     let request = ErrorRequest::send(&service, "full", CANARY);
-    assert_snapshot(&service, "draining", Code::Draining, &request.send_everywhere(&service).await);
+    assert_snapshot(
+        &service,
+        "draining",
+        Code::Draining,
+        &request.send_over_all_transports(&service).await,
+    );
     service.kill9().await;
 }
 
 #[tokio::test]
 async fn pressure_errors_are_the_same_on_every_interface() {
     let pressure = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
-    let service = Service::start(&format!("{}{pressure}", fake_agent("echo", "echo", ""))).await;
+    let service =
+        Service::start(&format!("{}{pressure}", fake_agent_config("echo", "echo", ""))).await;
     let request = ErrorRequest::send(&service, "echo", CANARY);
-    assert_snapshot(&service, "pressure", Code::Pressure, &request.send_everywhere(&service).await);
+    assert_snapshot(
+        &service,
+        "pressure",
+        Code::Pressure,
+        &request.send_over_all_transports(&service).await,
+    );
 
-    let agent = fake_agent("echo", "echo", "");
+    let agent = fake_agent_config("echo", "echo", "");
     let setup = Setup::new(&format!("{agent}\n[pressure]\nenabled = false\n"));
     let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
     disk.fill();
     poll_until("a refusal", async || {
         // What the write-ahead log has room for is taken still.
-        (service.call("echo", "message/send", &message("x")).await.status != 200).then_some(())
+        (service.call("echo", "message/send", &message_params("x")).await.status != 200)
+            .then_some(())
     })
     .await;
     let request = ErrorRequest::send(&service, "echo", CANARY);
@@ -153,6 +183,6 @@ async fn pressure_errors_are_the_same_on_every_interface() {
         &service,
         "ledger-unavailable",
         Code::LedgerUnavailable,
-        &request.send_everywhere(&service).await,
+        &request.send_over_all_transports(&service).await,
     );
 }

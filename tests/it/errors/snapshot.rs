@@ -71,7 +71,7 @@ fn normalize(text: &str) -> String {
 }
 
 /// The scenarios that are checked in.
-pub(super) fn scenarios() -> Vec<String> {
+pub(super) fn snapshot_names() -> Vec<String> {
     let folder = snapshot_path("any").parent().unwrap().to_owned();
     let names = fs::read_dir(folder).unwrap().flatten().map(|file| file.file_name());
     let names = names.filter_map(|name| Some(name.to_str()?.strip_suffix(".txt")?.to_owned()));
@@ -81,7 +81,7 @@ pub(super) fn scenarios() -> Vec<String> {
 }
 
 /// The code at the head of a scenario that is checked in.
-pub(super) fn code_of(scenario: &str) -> Option<Code> {
+pub(super) fn snapshot_code(scenario: &str) -> Option<Code> {
     let text = fs::read_to_string(snapshot_path(scenario)).unwrap();
     Code::parse(text.split(' ').next()?)
 }

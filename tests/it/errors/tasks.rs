@@ -5,17 +5,19 @@ use std::fs;
 use algonius_actors::model::code::Code;
 
 use super::{CANARY, ErrorRequest, RequestKind, assert_snapshot};
-use crate::harness::client::{id, state};
-use crate::harness::{Service, Setup, fake_agent, gated_agent, message, poll_until};
-use crate::sealed_inputs::runtime_key;
+use crate::harness::client::{task_id, task_state};
+use crate::harness::{
+    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+};
+use crate::sealed_inputs::runtime_key_file;
 
 async fn check_task(service: &Service, (agent, task): (&str, &str), scenario: &str, code: Code) {
     let request = ErrorRequest::new(service, agent, RequestKind::Get(task.to_owned()));
-    assert_snapshot(service, scenario, code, &request.send_everywhere(service).await);
+    assert_snapshot(service, scenario, code, &request.send_over_all_transports(service).await);
 }
 
 /// A shell with this script.
-fn shell(id: &str, script: &str, settings: &str) -> String {
+fn shell_agent(id: &str, script: &str, settings: &str) -> String {
     format!("[agents.{id}]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{settings}\n")
 }
 
@@ -23,30 +25,34 @@ fn shell(id: &str, script: &str, settings: &str) -> String {
 async fn program_failures_are_the_same_on_every_interface() {
     // Words of the caller go in, and to standard error: they are in no error.
     let agents = [
-        shell("exits", "cat >&2; exit 7", ""),
-        shell("dies", "kill -9 $$", ""),
-        shell("silent", "true", "success.require_output = true"),
-        shell("elsewhere", "echo '{}'", "success.json_pointer = '/answer'"),
-        shell("wrong", "echo ERROR: lost", "success.fail_regex = '^ERROR'"),
-        shell("flaky", "exit 75", "retry.base = 0.01"),
-        shell("slow", "sleep 600", "timeout = 0.3\nstop_grace = 0.1"),
-        shell("mute", "sleep 600", "idle_timeout = 1\nstop_grace = 0.1"),
-        shell("crowd", "sleep 600 & wait", "resources.processes = 1\nresources.group = 'off'"),
-        shell(
+        shell_agent("exits", "cat >&2; exit 7", ""),
+        shell_agent("dies", "kill -9 $$", ""),
+        shell_agent("silent", "true", "success.require_output = true"),
+        shell_agent("elsewhere", "echo '{}'", "success.json_pointer = '/answer'"),
+        shell_agent("wrong", "echo ERROR: lost", "success.fail_regex = '^ERROR'"),
+        shell_agent("flaky", "exit 75", "retry.base = 0.01"),
+        shell_agent("slow", "sleep 600", "timeout = 0.3\nstop_grace = 0.1"),
+        shell_agent("mute", "sleep 600", "idle_timeout = 1\nstop_grace = 0.1"),
+        shell_agent("crowd", "sleep 600 & wait", "resources = { processes = 1, group = 'off' }"),
+        shell_agent(
             "asks",
             "printf 'Go on? [y/N] '; sleep 600",
             "prompt_silence = 0.3\nstop_grace = 0.1",
         ),
-        fake_agent("reports", "events failed:agent:no-luck", "output = 'events'"),
-        shell("rejects", r#"echo '{"type":"rejected","message":"not mine"}'"#, "output = 'events'"),
-        shell("hopeless", "exit 9", "failures.permanent.exit_codes = [9]"),
-        shell(
+        fake_agent_config("reports", "events failed:agent:no-luck", "output = 'events'"),
+        shell_agent(
+            "rejects",
+            r#"echo '{"type":"rejected","message":"not mine"}'"#,
+            "output = 'events'",
+        ),
+        shell_agent("hopeless", "exit 9", "failures.permanent.exit_codes = [9]"),
+        shell_agent(
             "refused",
             r#"echo '{"type":"failed","message":"no key","status":401}'"#,
             "output = 'events'",
         ),
-        shell("early", r#"echo '{"type":"turn.started"}'"#, "output = 'codex-jsonl'"),
-        shell(
+        shell_agent("early", r#"echo '{"type":"turn.started"}'"#, "output = 'codex-jsonl'"),
+        shell_agent(
             "denied",
             r#"echo '{"type":"permission_denied","tool":"write"}'"#,
             "output = 'events'\nsuccess.require_output = true",
@@ -73,18 +79,18 @@ async fn program_failures_are_the_same_on_every_interface() {
         ("denied", "denied", Code::Denied),
     ] {
         let task = service.send(agent, CANARY).await;
-        check_task(&service, (agent, &id(&task)), scenario, code).await;
+        check_task(&service, (agent, &task_id(&task)), scenario, code).await;
     }
     let task = service.send("args", &format!("{CANARY}\0")).await;
-    check_task(&service, ("args", &id(&task)), "input-rejected", Code::InputRejected).await;
+    check_task(&service, ("args", &task_id(&task)), "input-rejected", Code::InputRejected).await;
 }
 
 #[tokio::test]
 async fn failed_success_checks_are_the_same_on_every_interface() {
     let agents = [
-        shell("promises", "echo done", "success.artifact = 'report.md'"),
-        shell("chats", "echo Sure: {}", "success.schema = '{}'"),
-        shell("botches", "echo done", "success.check = ['sh', '-c', 'exit 3']"),
+        shell_agent("promises", "echo done", "success.artifact = 'report.md'"),
+        shell_agent("chats", "echo Sure: {}", "success.schema = '{}'"),
+        shell_agent("botches", "echo done", "success.check = ['sh', '-c', 'exit 3']"),
     ];
     let service = Service::start(&agents.concat()).await;
     for (agent, scenario, code) in [
@@ -93,25 +99,27 @@ async fn failed_success_checks_are_the_same_on_every_interface() {
         ("botches", "check-failed", Code::CheckFailed),
     ] {
         let task = service.send(agent, CANARY).await;
-        check_task(&service, (agent, &id(&task)), scenario, code).await;
+        check_task(&service, (agent, &task_id(&task)), scenario, code).await;
     }
 }
 
 #[tokio::test]
 async fn start_failures_are_the_same_on_every_interface() {
     let agents = "[agents.gone]\ncommand = 'HERE/gone'\n[agents.odd]\ncommand = 'HERE/odd'\n";
-    let setup = Setup::new(agents).executable("odd", "#!/nowhere/sh\n");
+    let setup = Setup::new(agents).with_executable("odd", "#!/nowhere/sh\n");
     let service = setup.start().await;
     let task = service.send("odd", CANARY).await;
-    check_task(&service, ("odd", &id(&task)), "interpreter-missing", Code::NotStarted).await;
-    let missing = ErrorRequest::send(&service, "gone", CANARY).send_everywhere(&service).await;
+    check_task(&service, ("odd", &task_id(&task)), "interpreter-missing", Code::NotStarted).await;
+    let missing =
+        ErrorRequest::send(&service, "gone", CANARY).send_over_all_transports(&service).await;
     assert_snapshot(&service, "agent-unavailable", Code::AgentUnavailable, &missing);
 }
 
 #[tokio::test]
 async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
     let agents =
-        [gated_agent("one", "access = 'read-write'"), fake_agent("echo", "echo", "")].concat();
+        [gated_agent_config("one", "access = 'read-write'"), fake_agent_config("echo", "echo", "")]
+            .concat();
     let service = Service::start(&agents).await;
     let task = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
@@ -123,7 +131,7 @@ async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
         &service,
         "execution-ended",
         Code::ExecutionEnded,
-        &ended.send_everywhere(&service).await,
+        &ended.send_over_all_transports(&service).await,
     );
     let unknown = uuid::Uuid::now_v7().to_string();
     check_task(&service, ("echo", &unknown), "execution-unknown", Code::ExecutionUnknown).await;
@@ -133,12 +141,13 @@ async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
 async fn interruptions_are_the_same_on_every_interface() {
     let settings = "access = 'read-write'\nqueue_timeout = 0.2\nworking_dir = '/usr/share'";
     let other_folder = "access = 'read-write'\nworking_dir = 'HERE/home'";
-    let agents = [gated_agent("line", settings), gated_agent("one", other_folder)].concat();
+    let agents =
+        [gated_agent_config("line", settings), gated_agent_config("one", other_folder)].concat();
     let mut service = Service::start(&agents).await;
     service.start_task("line", "ann").await;
     let waiting_id = service.start_task("line", "bob").await;
     let task = service.wait_for_end("line", &waiting_id).await;
-    assert_eq!(state(&task), "rejected");
+    assert_eq!(task_state(&task), "rejected");
     check_task(&service, ("line", &waiting_id), "queue-timeout-of-a-task", Code::QueueTimeout)
         .await;
     let running_id = service.start_task("one", "cid").await;
@@ -146,9 +155,9 @@ async fn interruptions_are_the_same_on_every_interface() {
         .await;
     // An input with a secret is sealed, so a queued execution with such an input cannot run without the key.
     let secret = format!("password={}", "Xk29fQ8vLm4T7wRz");
-    let waiting_id = id(&service.submit("one", message(&secret)).await);
+    let waiting_id = task_id(&service.submit("one", message_params(&secret)).await);
     service.kill9_with_warden().await;
-    fs::remove_file(runtime_key(&service.setup)).unwrap();
+    fs::remove_file(runtime_key_file(&service.setup)).unwrap();
     service.restart().await;
     check_task(&service, ("one", &running_id), "interrupted", Code::Interrupted).await;
     check_task(&service, ("one", &waiting_id), "interrupted-not-run", Code::InterruptedNotRun)

@@ -46,12 +46,12 @@ impl TestResponse {
 }
 
 /// Returns the parameters of `message/send` with this text.
-pub(crate) fn message(text: &str) -> Value {
-    message_with_id(&uuid::Uuid::new_v4().to_string(), text)
+pub(crate) fn message_params(text: &str) -> Value {
+    message_params_with_id(&uuid::Uuid::new_v4().to_string(), text)
 }
 
 /// Returns the parameters of `message/send` with this text and this message id.
-pub(crate) fn message_with_id(id: &str, text: &str) -> Value {
+pub(crate) fn message_params_with_id(id: &str, text: &str) -> Value {
     let parts = json!([{"kind": "text", "text": text}]);
     json!({"message": {"kind": "message", "role": "user", "messageId": id, "parts": parts}})
 }
@@ -148,7 +148,7 @@ impl ServiceClient {
     }
 
     /// Makes one JSON-RPC call that must succeed; returns its result.
-    pub(crate) async fn rpc(&self, agent: &str, method: &str, params: &Value) -> Value {
+    pub(crate) async fn expect_result(&self, agent: &str, method: &str, params: &Value) -> Value {
         let answer = self.call(agent, method, params).await;
         let mut document = answer.json();
         assert_eq!(
@@ -174,22 +174,22 @@ impl ServiceClient {
 
     /// Sends a text and waits for the end; returns the task.
     pub(crate) async fn send(&self, agent: &str, text: &str) -> Value {
-        self.rpc(agent, "message/send", &message(text)).await
+        self.expect_result(agent, "message/send", &message_params(text)).await
     }
 
     /// Sends parameters without waiting; returns the task.
     pub(crate) async fn submit(&self, agent: &str, mut params: Value) -> Value {
         params["configuration"] = json!({"blocking": false});
-        self.rpc(agent, "message/send", &params).await
+        self.expect_result(agent, "message/send", &params).await
     }
 
     /// Sends a text without waiting; returns the id of the task.
     pub(crate) async fn start_task(&self, agent: &str, text: &str) -> String {
-        id(&self.submit(agent, message(text)).await)
+        task_id(&self.submit(agent, message_params(text)).await)
     }
 
     pub(crate) async fn task(&self, agent: &str, id: &str) -> Value {
-        self.rpc(agent, "tasks/get", &json!({"id": id})).await
+        self.expect_result(agent, "tasks/get", &json!({"id": id})).await
     }
 
     /// Waits for the end of a task, and returns it.
@@ -197,14 +197,14 @@ impl ServiceClient {
         poll_until(&format!("the end of {id}"), async || {
             let task = self.task(agent, id).await;
             let end_states = ["completed", "failed", "canceled", "rejected"];
-            end_states.contains(&state(&task).as_str()).then_some(task)
+            end_states.contains(&task_state(&task).as_str()).then_some(task)
         })
         .await
     }
 
     /// Cancels a task, and returns it.
     pub(crate) async fn cancel(&self, agent: &str, id: &str) -> Value {
-        self.rpc(agent, "tasks/cancel", &json!({"id": id})).await
+        self.expect_result(agent, "tasks/cancel", &json!({"id": id})).await
     }
 
     pub(crate) async fn execution(&self, id: &str) -> Value {
@@ -240,21 +240,21 @@ fn request_bytes(line: &str, headers: &[String], body: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the id of a task.
-pub(crate) fn id(task: &Value) -> String {
+pub(crate) fn task_id(task: &Value) -> String {
     task["id"].as_str().unwrap().to_owned()
 }
 
 /// Returns the state of a task.
-pub(crate) fn state(task: &Value) -> String {
+pub(crate) fn task_state(task: &Value) -> String {
     task["status"]["state"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Returns the state of a task, and its text or the code of its failure.
-pub(crate) fn outcome(task: &Value) -> (String, String) {
+pub(crate) fn task_outcome(task: &Value) -> (String, String) {
     let artifact_text = task.pointer("/artifacts/0/parts/0/text");
     let failure_code = task.pointer("/status/message/metadata/code");
     let text = failure_code.or(artifact_text).and_then(Value::as_str).unwrap_or_default();
-    (state(task), text.to_owned())
+    (task_state(task), text.to_owned())
 }
 
 /// Returns the outcome of a task that completed with this answer.

@@ -8,7 +8,7 @@ use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::host_metrics::HostMetrics;
 use algonius_supervisor::config::Settings;
 use algonius_supervisor::platform::clock::WallClock;
-use algonius_supervisor::{RunningService, config, start_with, start_with_host_metrics};
+use algonius_supervisor::{RunningService, config, start_with_clock, start_with_host_metrics};
 use algonius_warden::process_holders::HolderCommand;
 
 use super::processes::kill_processes_of_home;
@@ -23,7 +23,7 @@ pub(crate) struct EmbeddedService {
 impl EmbeddedService {
     /// Starts a service on this clock.
     pub(crate) async fn start_with_clock(setup: &Setup, clock: Arc<dyn Clock>) -> Self {
-        let start = start_with(settings(setup), clock, holder_command());
+        let start = start_with_clock(settings(setup), clock, holder_command());
         Self::new(setup, within_deadline("the start", Box::pin(start)).await.unwrap())
     }
 
@@ -61,5 +61,5 @@ fn settings(setup: &Setup) -> Settings {
 }
 
 fn holder_command() -> HolderCommand {
-    HolderCommand::of(env!("CARGO_BIN_EXE_algonius"))
+    HolderCommand::new(env!("CARGO_BIN_EXE_algonius"))
 }

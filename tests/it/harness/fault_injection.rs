@@ -27,7 +27,7 @@ impl FaultMode {
 
 /// Crash point.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fault {
+pub(crate) struct InjectedFault {
     pub(crate) mode: FaultMode,
     pub(crate) call_number: u64,
 }
@@ -45,7 +45,7 @@ const VARIABLES: [&str; 6] = [
 const TALLY_BYTES: usize = 512;
 const TALLY_NUMBERS_BYTES: usize = 16;
 
-impl Fault {
+impl InjectedFault {
     /// Configures the fault for the next start.
     pub(crate) fn inject_into(self, setup: Setup) -> Setup {
         let tally = tally_path(setup.test_folder());

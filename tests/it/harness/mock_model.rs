@@ -33,21 +33,21 @@ impl MockModel {
 
     /// Returns the requests so far.
     pub(crate) async fn requests(&self) -> Vec<Value> {
-        serde_json::from_str(&self.exchange("GET /_mock/log", "").await).unwrap()
+        serde_json::from_str(&self.request("GET /_mock/log", "").await).unwrap()
     }
 
     /// Waits for a request with this in the text.
     pub(crate) async fn wait_for_request(&self, text: &str) {
-        self.exchange("POST /_mock/wait", text).await;
+        self.request("POST /_mock/wait", text).await;
     }
 
     /// Directs the model through these turns, for requests without directions of their own.
-    pub(crate) async fn direct(&self, turns: &[Value]) {
+    pub(crate) async fn set_script(&self, turns: &[Value]) {
         let turns = format!("turns={}", Value::from(turns));
-        self.exchange("POST /_mock/script", &turns).await;
+        self.request("POST /_mock/script", &turns).await;
     }
 
-    async fn exchange(&self, head: &str, body: &str) -> String {
+    async fn request(&self, head: &str, body: &str) -> String {
         let mut connection = TcpStream::connect(&self.address).await.unwrap();
         let length = body.len();
         let request = format!(
@@ -69,17 +69,17 @@ impl Drop for MockModel {
 }
 
 /// Returns a request that directs the model through these turns.
-pub(crate) fn directed(text: &str, turns: &[Value]) -> String {
+pub(crate) fn prompt_with_turns(text: &str, turns: &[Value]) -> String {
     format!("{text} [[mock turns={}]]", Value::from(turns))
 }
 
 /// Returns a turn with calls: names and arguments.
-pub(crate) fn calls(calls: &[(&str, Value)]) -> Value {
+pub(crate) fn turn_with_calls(calls: &[(&str, Value)]) -> Value {
     let call = |(name, args): &(&str, Value)| json!({"name": name, "args": args});
     json!({"calls": calls.iter().map(call).collect::<Vec<_>>()})
 }
 
 /// Returns the turn with the answer.
-pub(crate) fn final_answer(answer: &str) -> Value {
-    calls(&[("final_answer", json!({"answer": answer}))])
+pub(crate) fn final_answer_turn(answer: &str) -> Value {
+    turn_with_calls(&[("final_answer", json!({"answer": answer}))])
 }

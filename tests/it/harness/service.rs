@@ -116,8 +116,8 @@ impl Setup {
     }
 
     /// Sets a program that starts the service, with its arguments before those of the service.
-    pub(crate) fn launched_by(mut self, words: &[&str]) -> Self {
-        self.launcher = words.iter().map(|word| (*word).to_owned()).collect();
+    pub(crate) fn launched_by(mut self, args: &[&str]) -> Self {
+        self.launcher = args.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -150,7 +150,7 @@ impl Setup {
     /// Returns the setup for a machine whose bubblewrap does not work.
     pub(crate) fn without_bubblewrap(self) -> Self {
         let search_path = format!("{}:{SEARCH_PATH}", self.test_folder.display());
-        self.executable("bwrap", "#!/bin/sh\nexit 1\n").env("PATH", &search_path)
+        self.with_executable("bwrap", "#!/bin/sh\nexit 1\n").env("PATH", &search_path)
     }
 
     /// Sets a variable in the environment of the service.
@@ -160,7 +160,7 @@ impl Setup {
     }
 
     /// Sets the greatest number of open files of the service.
-    pub(crate) fn max_open_files(mut self, max_open_files: u32) -> Self {
+    pub(crate) fn with_max_open_files(mut self, max_open_files: u32) -> Self {
         self.max_open_files = Some(max_open_files);
         self
     }
@@ -174,7 +174,7 @@ impl Setup {
     }
 
     /// Creates an executable file in the test's folder.
-    pub(crate) fn executable(self, name: &str, text: &str) -> Self {
+    pub(crate) fn with_executable(self, name: &str, text: &str) -> Self {
         use std::os::unix::fs::PermissionsExt;
         let path = self.test_folder.join(name);
         fs::write(&path, text).unwrap();
@@ -240,14 +240,14 @@ impl Setup {
         poll_until(&description, async || (self.read(name) == text).then_some(())).await;
     }
 
-    pub(super) fn command(&self, words: &[&str]) -> Command {
+    pub(super) fn command(&self, args: &[&str]) -> Command {
         let program = self.program_path.to_str().unwrap();
         let script = self.max_open_files.map(|max| format!("ulimit -n {max}; exec \"$0\" \"$@\""));
         let limiter = script.iter().flat_map(|script| ["sh", "-c", script]);
         let launcher = self.launcher.iter().map(String::as_str);
         let mut argv = launcher.chain(limiter).chain([program]);
         let mut command = Command::new(argv.next().unwrap_or(program));
-        command.args(argv).args(words).env_clear();
+        command.args(argv).args(args).env_clear();
         command.envs(&self.env).current_dir(&self.test_folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
@@ -255,22 +255,22 @@ impl Setup {
     }
 
     /// Runs the command line to its end.
-    pub(crate) async fn run(&self, words: &[&str], input: &str) -> CommandOutput {
-        self.run_with_env(words, input, &[]).await
+    pub(crate) async fn run(&self, args: &[&str], input: &str) -> CommandOutput {
+        self.run_with_env(args, input, &[]).await
     }
 
     /// Runs the command line with further variables.
     pub(crate) async fn run_with_env(
         &self,
-        words: &[&str],
+        args: &[&str],
         input: &str,
         env: &[(&str, &str)],
     ) -> CommandOutput {
-        let mut child = self.command(words).envs(env.iter().copied()).spawn().unwrap();
+        let mut child = self.command(args).envs(env.iter().copied()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         _ = stdin.write_all(input.as_bytes()).await; // Most commands do not read their input.
         drop(stdin);
-        let output = within_deadline(&words.join(" "), child.wait_with_output()).await.unwrap();
+        let output = within_deadline(&args.join(" "), child.wait_with_output()).await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         CommandOutput { exit_code: output.status.code(), stdout, stderr }
@@ -326,7 +326,7 @@ impl Service {
     }
 
     /// Returns a client with another token.
-    pub(crate) fn with_token(&self, token: &str) -> ServiceClient {
+    pub(crate) fn client_with_token(&self, token: &str) -> ServiceClient {
         ServiceClient { token: token.to_owned(), ..self.client.clone() }
     }
 
@@ -336,9 +336,9 @@ impl Service {
     }
 
     /// Runs the command line against this service.
-    pub(crate) async fn command(&self, words: &[&str], input: &str) -> CommandOutput {
+    pub(crate) async fn run_command(&self, args: &[&str], input: &str) -> CommandOutput {
         let url = format!("http://{}", self.address);
-        self.setup.run_with_env(words, input, &[("ALGONIUS_URL", &url)]).await
+        self.setup.run_with_env(args, input, &[("ALGONIUS_URL", &url)]).await
     }
 
     pub(crate) fn pid(&self) -> i32 {

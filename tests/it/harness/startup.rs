@@ -15,8 +15,8 @@ pub(super) async fn start_process(
     setup: &Setup,
 ) -> Result<(Child, ServiceClient, watch::Receiver<String>), CommandOutput> {
     let config_file = setup.write_config().display().to_string();
-    let words = ["serve", "--config", &config_file, "--listen", &setup.listen_address];
-    let mut child = setup.command(&words).spawn().unwrap();
+    let args = ["serve", "--config", &config_file, "--listen", &setup.listen_address];
+    let mut child = setup.command(&args).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let (sender, mut stderr) = watch::channel(String::new());
     tokio::spawn(async move {

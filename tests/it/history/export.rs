@@ -4,9 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::canary;
-use crate::harness::client::id;
-use crate::harness::{Service, fake_agent};
+use super::token_like_text;
+use crate::harness::client::task_id;
+use crate::harness::{Service, fake_agent_config};
 
 fn json_lines(text: &str) -> Vec<Value> {
     let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
@@ -15,24 +15,28 @@ fn json_lines(text: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn an_export_has_one_redacted_line_per_execution() {
-    let agents = [fake_agent("echo", "echo", ""), fake_agent("exit", "exit 7", "")].concat();
+    let agents =
+        [fake_agent_config("echo", "echo", ""), fake_agent_config("exit", "exit 7", "")].concat();
     let service = super::start_with_ann(&agents).await;
-    let text_with_secret = format!("\"é\n\\{}", canary());
-    let first = id(&service.send("echo", &text_with_secret).await);
-    let second = id(&service.send("exit", "x").await);
-    let ann_id = id(&service.with_token(super::ANN_TOKEN).send("echo", "hers").await);
+    let text_with_secret = format!("\"é\n\\{}", token_like_text());
+    let first = task_id(&service.send("echo", &text_with_secret).await);
+    let second = task_id(&service.send("exit", "x").await);
+    let ann_id = task_id(&service.client_with_token(super::ANN_TOKEN).send("echo", "hers").await);
     let export = async |words: &[&str]| {
-        let output = service.command(&[&["tasks", "export"], words].concat(), "").await;
+        let output = service.run_command(&[&["tasks", "export"], words].concat(), "").await;
         assert_eq!(output.exit_code, Some(0), "{output:?}");
         // R-92: Redacted text is redacted on every path to the history
-        assert!(!output.stdout.contains(&canary()), "{output:?}");
+        assert!(!output.stdout.contains(&token_like_text()), "{output:?}");
         json_lines(&output.stdout)
     };
     let records = export(&["--text"]).await;
-    assert_eq!(records.iter().map(id).collect::<Vec<_>>(), [ann_id.clone(), second.clone(), first]);
+    assert_eq!(
+        records.iter().map(task_id).collect::<Vec<_>>(),
+        [ann_id.clone(), second.clone(), first]
+    );
     let events = |line: &Value| line["events"].as_array().unwrap().len() as u64;
     for line in &records {
-        let detail = service.execution(&id(line)).await;
+        let detail = service.execution(&task_id(line)).await;
         assert_eq!(line["events"], detail["events"]);
         assert_eq!((&line["owner"], &line["state"]), (&detail["owner"], &detail["state"]));
         assert!(events(line) > 3);
@@ -43,15 +47,15 @@ async fn an_export_has_one_redacted_line_per_execution() {
     assert!(text.starts_with("\"é\n\\"), "{text:?}");
     assert_eq!(stdout["bytes"].as_u64(), Some(text.len() as u64));
     let failed_export = export(&["--outcome", "failed"]).await;
-    assert_eq!(failed_export.iter().map(id).collect::<Vec<_>>(), [second]);
+    assert_eq!(failed_export.iter().map(task_id).collect::<Vec<_>>(), [second]);
     assert_eq!(failed_export[0]["texts"], Value::Null);
     assert_eq!(export(&["--limit", "1"]).await.len(), 1);
     assert_eq!(export(&["--agent", "nobody"]).await, Vec::<Value>::new());
     let file = service.setup.test_folder().join("ann");
     fs::write(&file, super::ANN_TOKEN).unwrap();
     let ann_export = export(&["--token-file", file.to_str().unwrap()]).await;
-    assert_eq!(ann_export.iter().map(id).collect::<Vec<_>>(), [ann_id]);
-    let wrong_output = service.command(&["tasks", "export", "--outcome", "x"], "").await;
+    assert_eq!(ann_export.iter().map(task_id).collect::<Vec<_>>(), [ann_id]);
+    let wrong_output = service.run_command(&["tasks", "export", "--outcome", "x"], "").await;
     assert_eq!((wrong_output.exit_code, wrong_output.stdout.as_str()), (Some(4), ""));
 }
 
@@ -82,7 +86,7 @@ async fn an_export_of_a_large_history_takes_little_memory() {
     service.kill9().await; // What it took to write them is not what is measured.
     service.restart().await;
     let initial_kib = peak_memory_kib(&service);
-    let output = service.command(&["tasks", "export", "--text"], "").await;
+    let output = service.run_command(&["tasks", "export", "--text"], "").await;
     let (final_kib, records) = (peak_memory_kib(&service), json_lines(&output.stdout));
     let lengths: Vec<_> = records
         .iter()

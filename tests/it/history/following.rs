@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use crate::harness::client::id;
-use crate::harness::{Service, fake_agent, gated_agent, within_deadline};
+use crate::harness::client::task_id;
+use crate::harness::{Service, fake_agent_config, gated_agent_config, within_deadline};
 use crate::streams::read_until;
 
 /// Says something, waits for its gate, says something else.
@@ -53,15 +53,16 @@ async fn events_are_streamed_to_the_end_and_from_any_event() {
 
 #[tokio::test]
 async fn watching_a_task_exits_by_its_outcome() {
-    let service = Service::start(&[TALKER_AGENT, &fake_agent("exit", "exit 7", "")].concat()).await;
+    let service =
+        Service::start(&[TALKER_AGENT, &fake_agent_config("exit", "exit 7", "")].concat()).await;
     let id = service.start_task("talker", "x").await;
     service.setup.wait_for_text("log", "up\n").await;
-    let words = ["tasks", "watch", &id];
+    let args = ["tasks", "watch", &id];
     let open_gate = async {
         // Both halves are told, whichever of them came first.
         service.setup.open_gate("go");
     };
-    let (watched, ()) = tokio::join!(service.command(&words, ""), open_gate);
+    let (watched, ()) = tokio::join!(service.run_command(&args, ""), open_gate);
     assert_eq!(
         (watched.exit_code, watched.stdout.as_str()),
         (Some(0), "first\nsecond\n"),
@@ -71,12 +72,12 @@ async fn watching_a_task_exits_by_its_outcome() {
         watched.stderr.contains("aside\n") && watched.stderr.contains("Z  completed\n"),
         "{watched:?}"
     );
-    let failed_task = crate::harness::client::id(&service.send("exit", "x").await);
-    let watched = service.command(&["tasks", "watch", &failed_task], "").await;
+    let failed_task = crate::harness::client::task_id(&service.send("exit", "x").await);
+    let watched = service.run_command(&["tasks", "watch", &failed_task], "").await;
     assert_eq!(watched.exit_code, Some(5), "{watched:?}");
     let unknown = "018f0000-0000-7000-8000-000000000000";
-    assert_eq!(service.command(&["tasks", "watch", unknown], "").await.exit_code, Some(3));
-    let lines = service.command(&["tasks", "watch", "--json", &id], "").await.stdout;
+    assert_eq!(service.run_command(&["tasks", "watch", unknown], "").await.exit_code, Some(3));
+    let lines = service.run_command(&["tasks", "watch", "--json", &id], "").await.stdout;
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["text"] == "first\nsecond\n"), "{lines:?}");
     assert!(lines.iter().any(|line| line["event"]["data"]["kind"] == "state-changed"), "{lines:?}");
@@ -84,13 +85,17 @@ async fn watching_a_task_exits_by_its_outcome() {
 
 #[tokio::test]
 async fn logs_print_the_latest_tasks_line_by_line() {
-    let agents =
-        [TALKER_AGENT.to_owned(), fake_agent("echo", "echo", ""), gated_agent("one", "")].concat();
+    let agents = [
+        TALKER_AGENT.to_owned(),
+        fake_agent_config("echo", "echo", ""),
+        gated_agent_config("one", ""),
+    ]
+    .concat();
     let service = Service::start(&agents).await;
     service.setup.open_gate("go");
-    let first = id(&service.send("talker", "x").await);
-    let second = id(&service.send("echo", "no end of line").await);
-    let logs = service.command(&["logs"], "").await;
+    let first = task_id(&service.send("talker", "x").await);
+    let second = task_id(&service.send("echo", "no end of line").await);
+    let logs = service.run_command(&["logs"], "").await;
     assert_eq!(logs.exit_code, Some(0), "{logs:?}");
     for line in [
         format!("talker {first} stdout: first\n"),
@@ -99,7 +104,7 @@ async fn logs_print_the_latest_tasks_line_by_line() {
     ] {
         assert!(logs.stdout.contains(&line), "{line} is not in {}", logs.stdout);
     }
-    let of_agent = service.command(&["logs", "--agent", "echo", "--json"], "").await.stdout;
+    let of_agent = service.run_command(&["logs", "--agent", "echo", "--json"], "").await.stdout;
     let lines: Vec<Value> =
         of_agent.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().all(|line| line["id"] == json!(second)), "{lines:?}");

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{listed_ids, status_and_code};
-use crate::harness::client::id;
-use crate::harness::{Setup, fake_agent, gated_agent, message, message_with_id, poll_until};
+use crate::harness::client::task_id;
+use crate::harness::{
+    Setup, fake_agent_config, gated_agent_config, message_params, message_params_with_id,
+    poll_until,
+};
 
 fn setup_with_bounds(bounds: &str, agents: &str) -> Setup {
     Setup::new(&format!("{agents}\n[retention]\n{bounds}\n"))
@@ -14,15 +17,15 @@ fn setup_with_bounds(bounds: &str, agents: &str) -> Setup {
 
 #[tokio::test]
 async fn excess_executions_are_removed_oldest_first() {
-    let agents = [fake_agent("echo", "echo", ""), gated_agent("one", "")].concat();
+    let agents = [fake_agent_config("echo", "echo", ""), gated_agent_config("one", "")].concat();
     let bounds = "max_executions = 4\nmin_age = 0\ninterval = 0.1";
     let service = setup_with_bounds(bounds, &agents).start().await;
     let running_id = service.start_task("one", "ann").await;
     service.setup.wait_for_text("log", "start ann\n").await;
     let mut ids = Vec::new();
     for number in 0..8 {
-        let text = message_with_id(&format!("m-{number}"), &number.to_string());
-        ids.insert(0, id(&service.rpc("echo", "message/send", &text).await));
+        let params = message_params_with_id(&format!("m-{number}"), &number.to_string());
+        ids.insert(0, task_id(&service.expect_result("echo", "message/send", &params).await));
     }
     let within_bound = async || {
         let remaining = listed_ids(&service, "").await;
@@ -33,10 +36,12 @@ async fn excess_executions_are_removed_oldest_first() {
     assert_eq!(remaining, [&ids[..3], std::slice::from_ref(&running_id)].concat());
     assert_eq!(service.execution(&ids[7]).await["code"], "execution-unknown");
     // The id of a message means the same task for as long as that is kept.
-    let duplicate = service.rpc("echo", "message/send", &message_with_id("m-7", "7")).await;
-    assert_eq!(id(&duplicate), ids[0]);
-    let new_task = service.rpc("echo", "message/send", &message_with_id("m-0", "0")).await;
-    assert!(!ids.contains(&id(&new_task)), "{new_task}");
+    let duplicate =
+        service.expect_result("echo", "message/send", &message_params_with_id("m-7", "7")).await;
+    assert_eq!(task_id(&duplicate), ids[0]);
+    let new_task =
+        service.expect_result("echo", "message/send", &message_params_with_id("m-0", "0")).await;
+    assert!(!ids.contains(&task_id(&new_task)), "{new_task}");
     let status_after_pass = async || {
         let status = service.get("/status").await.json();
         let pass = status["retention"]["lastPass"]["at"].is_string();
@@ -44,19 +49,20 @@ async fn excess_executions_are_removed_oldest_first() {
     };
     let status = poll_until("the status", status_after_pass).await;
     assert!(status["ledger"]["bytes"].as_u64() > Some(0) && status["ledger"]["oldest"].is_string());
-    let output = service.command(&["status"], "").await.stdout;
+    let output = service.run_command(&["status"], "").await.stdout;
     assert!(output.contains("ledger 4 executions in "), "{output}");
     service.setup.open_gate("go");
 }
 
 #[tokio::test]
 async fn an_owner_deletes_ended_but_not_running_executions() {
-    let service =
-        super::start_with_ann(&[fake_agent("echo", "echo", ""), gated_agent("one", "")].concat())
-            .await;
-    let ann = service.with_token(super::ANN_TOKEN);
+    let service = super::start_with_ann(
+        &[fake_agent_config("echo", "echo", ""), gated_agent_config("one", "")].concat(),
+    )
+    .await;
+    let ann = service.client_with_token(super::ANN_TOKEN);
     let (ann_id, operator_id) =
-        (id(&ann.send("echo", "a").await), id(&service.send("echo", "b").await));
+        (task_id(&ann.send("echo", "a").await), task_id(&service.send("echo", "b").await));
     let running_id = service.start_task("one", "ann").await;
     let delete = async |client: &crate::harness::ServiceClient, id: &str| {
         let bearer = format!("Authorization: Bearer {}", client.token);
@@ -80,12 +86,12 @@ async fn an_owner_deletes_ended_but_not_running_executions() {
 #[tokio::test]
 async fn a_kill_during_a_sweep_leaves_a_consistent_history() {
     let bounds = "max_executions = 20\nmin_age = 0\ninterval = 0.05";
-    let agents = fake_agent("echo", "echo", "max_concurrent = 8\nqueue_depth = 100");
+    let agents = fake_agent_config("echo", "echo", "max_concurrent = 8\nqueue_depth = 100");
     let mut service = setup_with_bounds(bounds, &agents).start().await;
     for round in 0..4 {
         for number in 0..15 {
             let text = format!("{round}-{number} {}", "word ".repeat(5000));
-            service.rpc("echo", "message/send", &message(&text)).await;
+            service.expect_result("echo", "message/send", &message_params(&text)).await;
         }
         service.kill9().await;
         service.restart().await;

@@ -9,7 +9,7 @@ const SECRET: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
 async fn an_allowed_tool_call_runs_once_in_each_protocol() {
     for protocol in PROTOCOLS {
         let service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task).await;
         assert_eq!(question["state"], "open", "{question}");
         assert_eq!(question["kind"], "tool_permission", "{question}");
@@ -19,7 +19,7 @@ async fn an_allowed_tool_call_runs_once_in_each_protocol() {
         let allowed = answer_question(&service, &question, &json!({"verdict": "allow"})).await;
         assert_eq!(allowed, answered_response(), "{protocol}");
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let closed_interaction = fetch_interaction(&service, &question).await;
         assert_eq!(closed_interaction["state"], "answered", "{closed_interaction}");
@@ -40,7 +40,7 @@ async fn an_allowed_tool_call_runs_once_in_each_protocol() {
 async fn a_denied_tool_call_does_not_run_in_each_protocol() {
     for protocol in PROTOCOLS {
         let service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task).await;
         let denied = json!({"verdict": "deny", "reason": "not today"});
         assert_eq!(
@@ -49,7 +49,7 @@ async fn a_denied_tool_call_does_not_run_in_each_protocol() {
             "{protocol}"
         );
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
         let closed_interaction = fetch_interaction(&service, &question).await;
         let expected = json!({"answer": "deny", "reason": "not today"});
@@ -73,7 +73,7 @@ async fn a_question_shows_its_options_and_no_secret() {
         answer_question(&service, &question, &json!({"option": "always"})).await,
         answered_response()
     );
-    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
     assert_eq!(tool_call_count(&service), 1);
     let ledger = service.setup.ledger_bytes();
     let is_stored = ledger.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
@@ -102,7 +102,7 @@ async fn each_tool_call_of_a_turn_asks_a_question_of_its_own() {
         answer_question(&service, &questions[1], &json!({"verdict": "deny"})).await,
         answered_response()
     );
-    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
     let log = service.setup.read("ran");
     assert!(log.contains("make b") && !log.contains("make a"), "{log}");
 }
@@ -120,7 +120,7 @@ async fn a_form_receives_the_values_of_its_answer() {
         answered_response()
     );
     let ended = service.wait_for_end("coder", &task).await;
-    assert_eq!(outcome(&ended), completed_with(r#"FORM: {"name":"main"}"#));
+    assert_eq!(task_outcome(&ended), completed_with(r#"FORM: {"name":"main"}"#));
 }
 
 #[tokio::test]
@@ -129,16 +129,17 @@ async fn a_policy_rule_decides_without_a_question() {
          [[agents.coder.consent.rules]]\nkind = ['execute']\nthen = 'deny'\n";
     for protocol in PROTOCOLS {
         let service = start_service(&interactive_agent("coder", protocol, rules)).await;
-        let task = service.send("coder", TOOL).await;
-        assert_eq!(outcome(&task), completed_with("done"), "{protocol}: {task}");
+        let task = service.send("coder", TOOL_PROMPT).await;
+        assert_eq!(task_outcome(&task), completed_with("done"), "{protocol}: {task}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
-        let denied = r#"[[tool Bash kind=execute command="rm -rf /"]] [[say kept]]"#;
-        let task = service.send("coder", denied).await;
-        assert_eq!(outcome(&task), completed_with("kept"), "{protocol}: {task}");
+        let denied_prompt = r#"[[tool Bash kind=execute command="rm -rf /"]] [[say kept]]"#;
+        let task = service.send("coder", denied_prompt).await;
+        assert_eq!(task_outcome(&task), completed_with("kept"), "{protocol}: {task}");
         // A list of commands is no simple command, so the rule that allows does not fit it.
-        let list = r#"[[tool Bash kind=execute command="make a; rm b"]] [[say kept]]"#;
-        let task = service.send("coder", list).await;
-        assert_eq!(outcome(&task), completed_with("kept"), "{protocol}: {task}");
+        let command_list_prompt =
+            r#"[[tool Bash kind=execute command="make a; rm b"]] [[say kept]]"#;
+        let task = service.send("coder", command_list_prompt).await;
+        assert_eq!(task_outcome(&task), completed_with("kept"), "{protocol}: {task}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let decided = verdicts(&service, "coder").await;
         let rule = |word| recorded_verdict(word, "rule");

@@ -23,8 +23,8 @@ async fn open_question(service: &Service) -> Value {
 #[tokio::test]
 async fn a_tool_call_is_allowed_or_denied_at_the_terminal() {
     let service = start_interactive_service().await;
-    for (line, runs, source) in [("yes\n", 1, "allow"), ("n\n", 1, "deny")] {
-        let mut terminal = send_at_terminal(&service, TOOL);
+    for (line, runs, verdict) in [("yes\n", 1, "allow"), ("n\n", 1, "deny")] {
+        let mut terminal = send_at_terminal(&service, TOOL_PROMPT);
         let lines = terminal.wait_for_text("  command  make test").await;
         assert!(lines.iter().any(|line| line == "Allow Bash: make test"), "{lines:#?}");
         terminal.send_keys("yes please\n").await;
@@ -35,7 +35,7 @@ async fn a_tool_call_is_allowed_or_denied_at_the_terminal() {
         assert_eq!(screen.last().unwrap(), "done", "{screen:#?}");
         assert_eq!(tool_call_count(&service), runs, "{line}");
         let decisions = verdicts(&service, "coder").await;
-        assert_eq!(decisions.last(), Some(&recorded_verdict(source, "principal")), "{line}");
+        assert_eq!(decisions.last(), Some(&recorded_verdict(verdict, "principal")), "{line}");
     }
 }
 
@@ -96,7 +96,8 @@ async fn token_arguments(service: &Service, scopes: &[&str]) -> String {
 async fn a_caller_without_the_right_waits_for_an_approver() {
     let service = start_interactive_service().await;
     let arguments = token_arguments(&service, &["run", "read"]).await;
-    let mut terminal = Terminal::start(&service, &format!("send coder '{TOOL}' {arguments}"));
+    let mut terminal =
+        Terminal::start(&service, &format!("send coder '{TOOL_PROMPT}' {arguments}"));
     terminal.wait_for_text("  command  make test").await;
     terminal.send_keys("yes\n").await;
     terminal.wait_for_text("approve").await;
@@ -112,7 +113,7 @@ async fn a_caller_without_the_right_waits_for_an_approver() {
 async fn a_refused_message_asks_nothing_at_the_terminal() {
     let service = start_interactive_service().await;
     let arguments = token_arguments(&service, &["read"]).await;
-    let terminal = Terminal::start(&service, &format!("send coder '{TOOL}' {arguments}"));
+    let terminal = Terminal::start(&service, &format!("send coder '{TOOL_PROMPT}' {arguments}"));
     let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(2), "{screen:#?}");
     assert!(screen.iter().any(|line| line.contains("(forbidden)")), "{screen:#?}");

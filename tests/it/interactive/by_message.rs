@@ -1,7 +1,7 @@
 //! Questions on the A2A task of an interactive agent, and answers in messages.
 
 use super::*;
-use crate::harness::client::{id, state};
+use crate::harness::client::{task_id, task_state};
 use crate::streams::{open_stream, read_until};
 
 /// Extensions that publish the questions of a task.
@@ -10,11 +10,11 @@ const KAGENT_EXTENSION: &str = "https://kagent.dev/extensions/hitl/v1";
 
 /// Sends a message with metadata to a task, and returns the task.
 async fn send_with_metadata(service: &Service, task: &str, text: &str, metadata: &Value) -> Value {
-    service.rpc("coder", "message/send", &reply_params(task, text, metadata)).await
+    service.expect_result("coder", "message/send", &reply_params(task, text, metadata)).await
 }
 
 fn reply_params(task: &str, text: &str, metadata: &Value) -> Value {
-    let mut params = message(text);
+    let mut params = message_params(text);
     params["message"]["taskId"] = json!(task);
     params["message"]["metadata"] = metadata.clone();
     params
@@ -22,8 +22,8 @@ fn reply_params(task: &str, text: &str, metadata: &Value) -> Value {
 
 /// Starts a turn that asks for a tool call, and returns its task while the question is open.
 async fn start_paused_turn(service: &Service) -> Value {
-    let task = service.send("coder", TOOL).await;
-    assert_eq!(state(&task), "input-required", "{task}");
+    let task = service.send("coder", TOOL_PROMPT).await;
+    assert_eq!(task_state(&task), "input-required", "{task}");
     task
 }
 
@@ -32,7 +32,8 @@ async fn an_open_question_is_published_and_answered_by_a_word() {
     for protocol in PROTOCOLS {
         let service = start_service(&interactive_agent("coder", protocol, "")).await;
         let task = start_paused_turn(&service).await;
-        let card = service.rpc("coder", "agent/getAuthenticatedExtendedCard", &json!({})).await;
+        let card =
+            service.expect_result("coder", "agent/getAuthenticatedExtendedCard", &json!({})).await;
         let offered = card["capabilities"]["extensions"].to_string();
         assert!(
             offered.contains(INTERACTIONS_EXTENSION) && offered.contains(KAGENT_EXTENSION),
@@ -46,7 +47,7 @@ async fn an_open_question_is_published_and_answered_by_a_word() {
             "{message}"
         );
         let published = &message["metadata"][INTERACTIONS_EXTENSION]["interactions"][0];
-        let question = wait_for_question(&service, &id(&task)).await;
+        let question = wait_for_question(&service, &task_id(&task)).await;
         assert_eq!(
             (&published["id"], &published["digest"]),
             (&question["id"], &question["question"]["digest"])
@@ -54,11 +55,11 @@ async fn an_open_question_is_published_and_answered_by_a_word() {
         let refused = service.expect_refusal(
             "coder",
             "message/send",
-            reply_params(&id(&task), "hm", &json!({})),
+            reply_params(&task_id(&task), "hm", &json!({})),
         );
         assert_eq!(refused.await.1, "answer-invalid", "{protocol}");
-        let ended = send_with_metadata(&service, &id(&task), "Yes", &json!({})).await;
-        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        let ended = send_with_metadata(&service, &task_id(&task), "Yes", &json!({})).await;
+        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let closed_by = &fetch_interaction(&service, &question).await["closed"]["by"];
         assert_eq!(
@@ -74,7 +75,7 @@ async fn a_structured_answer_counts_once_in_each_form() {
     let service = start_service(&interactive_agent("coder", "acp", "")).await;
     for extension in [INTERACTIONS_EXTENSION, KAGENT_EXTENSION] {
         let task = start_paused_turn(&service).await;
-        let question = wait_for_question(&service, &id(&task)).await;
+        let question = wait_for_question(&service, &task_id(&task)).await;
         let verdict_metadata = |verdict: &str| match extension {
             INTERACTIONS_EXTENSION => {
                 json!({INTERACTIONS_EXTENSION: {"answers": [{"id": question["id"], "verdict": verdict}]}})
@@ -83,16 +84,17 @@ async fn a_structured_answer_counts_once_in_each_form() {
                 {"id": question["id"], "approved": verdict == "allow"}
             ]}}),
         };
-        let ended = send_with_metadata(&service, &id(&task), "", &verdict_metadata("deny")).await;
-        assert_eq!(outcome(&ended), completed_with("done"), "{extension}: {ended}");
+        let ended =
+            send_with_metadata(&service, &task_id(&task), "", &verdict_metadata("deny")).await;
+        assert_eq!(task_outcome(&ended), completed_with("done"), "{extension}: {ended}");
         // A client that missed the response repeats the message.
         let repeated_response =
-            send_with_metadata(&service, &id(&task), "", &verdict_metadata("deny")).await;
-        assert_eq!(id(&repeated_response), id(&ended), "{extension}");
+            send_with_metadata(&service, &task_id(&task), "", &verdict_metadata("deny")).await;
+        assert_eq!(task_id(&repeated_response), task_id(&ended), "{extension}");
         let contrary_reply = service.expect_refusal(
             "coder",
             "message/send",
-            reply_params(&id(&task), "", &verdict_metadata("allow")),
+            reply_params(&task_id(&task), "", &verdict_metadata("allow")),
         );
         assert_eq!(contrary_reply.await.1, "interaction-closed", "{extension}");
     }
@@ -103,12 +105,12 @@ async fn a_structured_answer_counts_once_in_each_form() {
 async fn a_repeated_message_answers_no_later_question() {
     let service = start_service(&interactive_agent("coder", "acp", "")).await;
     let prompt = "[[tool Bash kind=execute command=one]] [[tool Bash kind=execute command=two]] [[say done]]";
-    let task = id(&service.send("coder", prompt).await);
+    let task = task_id(&service.send("coder", prompt).await);
     let yes = reply_params(&task, "yes", &json!({}));
     for _ in 0..2 {
-        let paused_task = service.rpc("coder", "message/send", &yes).await;
+        let paused_task = service.expect_result("coder", "message/send", &yes).await;
         assert_eq!(
-            (state(&paused_task).as_str(), tool_call_count(&service)),
+            (task_state(&paused_task).as_str(), tool_call_count(&service)),
             ("input-required", 1),
             "{paused_task}"
         );
@@ -117,7 +119,7 @@ async fn a_repeated_message_answers_no_later_question() {
     }
     let ended = send_with_metadata(&service, &task, "no", &json!({})).await;
     assert_eq!(
-        (outcome(&ended), tool_call_count(&service)),
+        (task_outcome(&ended), tool_call_count(&service)),
         (completed_with("done"), 1),
         "{ended}"
     );
@@ -140,14 +142,14 @@ async fn a_word_never_answers_several_questions() {
     let answers =
         json!({KAGENT_EXTENSION: {"type": "tool_approval_response", "approvals": approvals}});
     let ended = send_with_metadata(&service, &task, "", &answers).await;
-    assert_eq!(outcome(&ended), completed_with("done"), "{ended}");
+    assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
     assert!(list_interactions(&service, &task, "open").await.is_empty());
 }
 
 #[tokio::test]
 async fn a_stream_ends_with_a_question_and_1_0_goes_past_it() {
     let service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let body = json_rpc_call("message/stream", &message(TOOL));
+    let body = json_rpc_call("message/stream", &message_params(TOOL_PROMPT));
     let mut stream = open_stream(&service, "coder", "0.3", &body).await;
     let stream_text = read_until(&mut stream, "\"final\":true").await;
     let last_result = event_results(&stream_text).pop().unwrap();

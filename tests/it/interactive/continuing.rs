@@ -5,8 +5,8 @@ use nix::sys::signal::Signal;
 use super::*;
 
 /// Returns the parameters of a message of this conversation.
-fn message_in(context: &str, text: &str) -> Value {
-    let mut params = message(text);
+fn message_params_in_context(context: &str, text: &str) -> Value {
+    let mut params = message_params(text);
     params["message"]["contextId"] = json!(context);
     params
 }
@@ -15,7 +15,7 @@ fn message_in(context: &str, text: &str) -> Value {
 async fn an_open_question_survives_a_crash_of_the_service() {
     for protocol in PROTOCOLS {
         let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task).await;
         service.kill9().await;
         service.restart().await;
@@ -26,7 +26,7 @@ async fn an_open_question_survives_a_crash_of_the_service() {
             answered_response()
         );
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let all = service.get(&format!("/api/v1/interactions?execution={task}")).await.json();
         assert_eq!(all["interactions"].as_array().unwrap().len(), 1, "{protocol}: {all}");
@@ -38,7 +38,7 @@ async fn an_open_question_survives_a_crash_of_the_service() {
 async fn a_crash_right_after_an_answer_delivers_it_once() {
     for protocol in PROTOCOLS {
         let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task).await;
         assert_eq!(
             answer_question(&service, &question, &json!({"verdict": "allow"})).await,
@@ -47,7 +47,7 @@ async fn a_crash_right_after_an_answer_delivers_it_once() {
         service.kill9().await;
         service.restart().await;
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         assert_eq!(fetch_interaction(&service, &question).await["state"], "answered", "{protocol}");
     }
@@ -57,7 +57,7 @@ async fn a_crash_right_after_an_answer_delivers_it_once() {
 async fn an_open_question_is_handed_over_to_the_next_service() {
     for protocol in PROTOCOLS {
         let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task).await;
         service.signal(Signal::SIGUSR2);
         assert_eq!(service.wait_for_exit().await.code(), Some(0), "{protocol}");
@@ -73,7 +73,7 @@ async fn an_open_question_is_handed_over_to_the_next_service() {
             answered_response()
         );
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
     }
 }
@@ -96,7 +96,7 @@ async fn a_crash_at_the_end_of_a_turn_keeps_its_answer() {
         service.restart().await;
         service.setup.open_gate("go");
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(ended["metadata"]["warnings"], Value::Null, "{protocol}: {ended}");
     }
 }
@@ -104,12 +104,12 @@ async fn a_crash_at_the_end_of_a_turn_keeps_its_answer() {
 #[tokio::test]
 async fn a_question_is_closed_when_its_process_is_lost() {
     let mut service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let task = service.start_task("coder", TOOL).await;
+    let task = service.start_task("coder", TOOL_PROMPT).await;
     let question = wait_for_question(&service, &task).await;
     service.kill9_with_warden().await;
     service.restart().await;
     let ended = service.wait_for_end("coder", &task).await;
-    assert_eq!(outcome(&ended), failed_with("interrupted"), "{ended}");
+    assert_eq!(task_outcome(&ended), failed_with("interrupted"), "{ended}");
     let closed_interaction = fetch_interaction(&service, &question).await;
     assert_eq!(closed_interaction["state"], "lost", "{closed_interaction}");
     assert_eq!(closed_interaction["closed"]["by"]["source"], "process-end", "{closed_interaction}");
@@ -119,7 +119,7 @@ async fn a_question_is_closed_when_its_process_is_lost() {
 }
 
 /// Deletes the sessions of the agent.
-fn forget_sessions(service: &Service) {
+fn delete_sessions(service: &Service) {
     let files = std::fs::read_dir(service.setup.test_folder().join("sessions")).unwrap().flatten();
     let count = files.map(|file| std::fs::remove_file(file.path()).unwrap()).count();
     assert!(count > 0, "the agent kept no session");
@@ -129,9 +129,11 @@ fn forget_sessions(service: &Service) {
 async fn an_unknown_session_is_replaced_once_and_reported() {
     for protocol in PROTOCOLS {
         let service = start_service(&interactive_agent("coder", protocol, "")).await;
-        service.rpc("coder", "message/send", &message_in("c", "[[say one]]")).await;
-        forget_sessions(&service);
-        let body = json_rpc_call("message/stream", &message_in("c", "[[say two]]"));
+        service
+            .expect_result("coder", "message/send", &message_params_in_context("c", "[[say one]]"))
+            .await;
+        delete_sessions(&service);
+        let body = json_rpc_call("message/stream", &message_params_in_context("c", "[[say two]]"));
         let response = service.post("/agents/coder/v1", &body).await.body;
         assert!(response.contains(r#""continuity":"lost""#), "{protocol}: {response}");
         assert!(response.contains(r#""text":"two""#), "{protocol}: {response}");
@@ -140,8 +142,10 @@ async fn an_unknown_session_is_replaced_once_and_reported() {
             1,
             "{protocol}: {response}"
         );
-        let task = service.rpc("coder", "message/send", &message_in("c", "[[recall]]")).await;
-        assert_eq!(outcome(&task), completed_with("[[say two]]"), "{protocol}: {task}");
+        let task = service
+            .expect_result("coder", "message/send", &message_params_in_context("c", "[[recall]]"))
+            .await;
+        assert_eq!(task_outcome(&task), completed_with("[[say two]]"), "{protocol}: {task}");
     }
 }
 
@@ -149,21 +153,31 @@ async fn an_unknown_session_is_replaced_once_and_reported() {
 async fn a_second_turn_resumes_the_session_of_the_agent() {
     for protocol in PROTOCOLS {
         let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.rpc("coder", "message/send", &message_in("c", "[[say one]]")).await;
-        assert_eq!(outcome(&task), completed_with("one"), "{protocol}: {task}");
+        let task = service
+            .expect_result("coder", "message/send", &message_params_in_context("c", "[[say one]]"))
+            .await;
+        assert_eq!(task_outcome(&task), completed_with("one"), "{protocol}: {task}");
         service.sigterm();
         assert!(service.wait_for_exit().await.success());
         service.restart().await;
-        let task = service.rpc("coder", "message/send", &message_in("c", "[[recall]]")).await;
-        assert_eq!(outcome(&task), completed_with("[[say one]]"), "{protocol}: {task}");
-        let task = service.rpc("coder", "message/send", &message_in("c", "[[recall]]")).await;
+        let task = service
+            .expect_result("coder", "message/send", &message_params_in_context("c", "[[recall]]"))
+            .await;
+        assert_eq!(task_outcome(&task), completed_with("[[say one]]"), "{protocol}: {task}");
+        let task = service
+            .expect_result("coder", "message/send", &message_params_in_context("c", "[[recall]]"))
+            .await;
         let both_prompts = "[[say one]] | [[recall]]";
-        assert_eq!(outcome(&task), completed_with(both_prompts), "{protocol}: {task}");
+        assert_eq!(task_outcome(&task), completed_with(both_prompts), "{protocol}: {task}");
         let other_answer = service
-            .rpc("coder", "message/send", &message_in("d", "new [[recall]] [[say .]]"))
+            .expect_result(
+                "coder",
+                "message/send",
+                &message_params_in_context("d", "new [[recall]] [[say .]]"),
+            )
             .await;
         assert_eq!(
-            outcome(&other_answer),
+            task_outcome(&other_answer),
             completed_with("."),
             "{protocol}: another context: {other_answer}"
         );

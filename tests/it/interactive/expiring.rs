@@ -8,10 +8,10 @@ async fn an_expired_question_denies_its_call_in_each_protocol() {
     for protocol in PROTOCOLS {
         let service =
             start_service(&interactive_agent("coder", protocol, "consent.timeout = 1")).await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task).await;
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
         let closed_interaction = fetch_interaction(&service, &question).await;
         assert_eq!(closed_interaction["state"], "expired", "{closed_interaction}");
@@ -31,11 +31,11 @@ async fn an_expired_question_can_end_its_turn() {
     for protocol in PROTOCOLS {
         let settings = "consent.timeout = 1\nconsent.on_timeout = 'cancel'";
         let service = start_service(&interactive_agent("coder", protocol, settings)).await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task).await;
         let ended = service.wait_for_end("coder", &task).await;
         let cancelled = ("canceled".to_owned(), "execution-cancelled".to_owned());
-        assert_eq!(outcome(&ended), cancelled, "{protocol}: {ended}");
+        assert_eq!(task_outcome(&ended), cancelled, "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
         assert_eq!(fetch_interaction(&service, &question).await["state"], "expired", "{protocol}");
     }
@@ -45,12 +45,12 @@ async fn an_expired_question_can_end_its_turn() {
 async fn a_question_expires_although_the_service_was_down() {
     let mut service =
         start_service(&interactive_agent("coder", "acp", "consent.timeout = 1")).await;
-    let task = service.start_task("coder", TOOL).await;
+    let task = service.start_task("coder", TOOL_PROMPT).await;
     let question = wait_for_question(&service, &task).await;
     service.kill9().await;
     service.restart().await;
     let ended = service.wait_for_end("coder", &task).await;
-    assert_eq!(outcome(&ended), completed_with("done"), "{ended}");
+    assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
     assert_eq!(tool_call_count(&service), 0);
     assert_eq!(fetch_interaction(&service, &question).await["state"], "expired");
 }
@@ -59,7 +59,7 @@ async fn a_question_expires_although_the_service_was_down() {
 async fn a_cancelled_task_closes_its_open_question() {
     for protocol in PROTOCOLS {
         let service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task).await;
         service.cancel("coder", &task).await;
         let ended = service.wait_for_end("coder", &task).await;
@@ -83,7 +83,7 @@ async fn a_stopped_service_withdraws_its_questions() {
         let setup = Setup::with_server_settings("drain_timeout = 0.3", &agents);
         std::fs::create_dir(setup.test_folder().join("sessions")).unwrap();
         let mut service = setup.start().await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task).await;
         service.sigterm();
         assert!(service.wait_for_exit().await.success(), "{protocol}");
@@ -92,7 +92,7 @@ async fn a_stopped_service_withdraws_its_questions() {
         assert_eq!(closed_interaction["state"], "withdrawn", "{protocol}: {closed_interaction}");
         let ended = service.wait_for_end("coder", &task).await;
         let cancelled = ("canceled".to_owned(), "execution-cancelled".to_owned());
-        assert_eq!(outcome(&ended), cancelled, "{protocol}: {ended}");
+        assert_eq!(task_outcome(&ended), cancelled, "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
     }
 }
@@ -101,7 +101,7 @@ async fn a_stopped_service_withdraws_its_questions() {
 async fn a_question_withdrawn_by_its_agent_is_closed() {
     let service = start_service(&interactive_agent("coder", "acp", "")).await;
     let task = service.start_task("coder", "[[withdraw]] [[say done]]").await;
-    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
     let all = service.get("/api/v1/interactions").await.json();
     let interaction = &all["interactions"][0];
     assert_eq!(interaction["state"], "withdrawn", "{all}");

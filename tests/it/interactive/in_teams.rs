@@ -3,9 +3,9 @@
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::auth_required::receive_notice;
+use crate::auth_required::receive_push_notification;
 use crate::harness::Setup;
-use crate::harness::client::{id, state};
+use crate::harness::client::{task_id, task_state};
 use crate::streams::{open_stream, read_until};
 use crate::terminal::Terminal;
 
@@ -28,19 +28,19 @@ fn teams(settings: &str) -> String {
 }
 
 /// Returns a message to a task.
-fn reply(task: &str, text: &str) -> Value {
-    let mut params = message(text);
+fn reply_params(task: &str, text: &str) -> Value {
+    let mut params = message_params(text);
     params["message"]["taskId"] = json!(task);
     params
 }
 
 /// Sends a request to a team, and returns its task while the question is open.
 async fn start_paused_run(client: &ServiceClient, team: &str) -> String {
-    let task = client.send(team, TOOL).await;
-    assert_eq!(state(&task), "input-required", "{task}");
+    let task = client.send(team, TOOL_PROMPT).await;
+    assert_eq!(task_state(&task), "input-required", "{task}");
     let text = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("coder: ") && text.contains("make test"), "{task}");
-    id(&task)
+    task_id(&task)
 }
 
 #[tokio::test]
@@ -53,18 +53,19 @@ async fn a_question_of_a_member_is_answered_on_the_task_of_its_team() {
         assert_eq!(question["agent"], "coder", "{question}");
         let tree = service.get(&format!("/api/v1/executions/{run}/tree")).await.json();
         let inner_run = tree["hops"][0]["execution"].as_str().unwrap();
-        assert_eq!(state(&service.task("crew", inner_run).await), "input-required", "{tree}");
+        assert_eq!(task_state(&service.task("crew", inner_run).await), "input-required", "{tree}");
         assert_eq!(wait_for_question(&service, inner_run).await["id"], question["id"]);
-        let refused = service.expect_refusal("outer", "message/send", reply(&run, "hm")).await;
+        let refused =
+            service.expect_refusal("outer", "message/send", reply_params(&run, "hm")).await;
         assert_eq!(refused.1, "answer-invalid");
-        let yes = reply(&run, answer);
-        let ended = service.rpc("outer", "message/send", &yes).await;
+        let answer_params = reply_params(&run, answer);
+        let ended = service.expect_result("outer", "message/send", &answer_params).await;
         // R-145: A question of a member is one question of each run above it, and one answer at any level continues the run, also after a kill
-        assert_eq!(outcome(&ended), completed_with("done"), "{ended}");
+        assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
         assert_eq!(tool_call_count(&service), runs);
         // A client that missed the response repeats the message.
-        let repeated = service.rpc("outer", "message/send", &yes).await;
-        assert_eq!((id(&repeated), tool_call_count(&service)), (run, runs));
+        let repeated = service.expect_result("outer", "message/send", &answer_params).await;
+        assert_eq!((task_id(&repeated), tool_call_count(&service)), (run, runs));
         assert_eq!(verdicts(&service, "coder").await.len(), 1);
     }
 }
@@ -75,16 +76,16 @@ async fn an_answer_at_the_member_continues_its_run() {
     let run = start_paused_run(&service, "outer").await;
     let question = wait_for_question(&service, &run).await;
     let hop = question["execution"].as_str().unwrap();
-    let ended = service.rpc("coder", "message/send", &reply(hop, "yes")).await;
-    assert_eq!(outcome(&ended), completed_with("done"), "{ended}");
-    assert_eq!(outcome(&service.wait_for_end("outer", &run).await), completed_with("done"));
+    let ended = service.expect_result("coder", "message/send", &reply_params(hop, "yes")).await;
+    assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
+    assert_eq!(task_outcome(&service.wait_for_end("outer", &run).await), completed_with("done"));
     assert_eq!(tool_call_count(&service), 1);
 }
 
 #[tokio::test]
 async fn a_stream_of_a_team_pauses_at_a_question_of_a_member() {
     let service = start_service(&teams("")).await;
-    let body = json_rpc_call("message/stream", &message(TOOL));
+    let body = json_rpc_call("message/stream", &message_params(TOOL_PROMPT));
     let stream = service.post("/agents/outer/v1", &body).await.body;
     let last = stream.lines().rfind(|line| line.starts_with("data: ")).unwrap();
     let last: Value = serde_json::from_str(last.strip_prefix("data: ").unwrap()).unwrap();
@@ -94,7 +95,7 @@ async fn a_stream_of_a_team_pauses_at_a_question_of_a_member() {
         (&json!("input-required"), &json!(true))
     );
     let run = event["taskId"].as_str().unwrap();
-    let body = json_rpc_call("message/stream", &reply(run, "yes"));
+    let body = json_rpc_call("message/stream", &reply_params(run, "yes"));
     let mut stream = open_stream(&service, "outer", "0.3", &body).await;
     let text = read_until(&mut stream, r#""state":"completed""#).await;
     assert!(text.contains(r#""state":"working""#) && text.contains("done"), "{text}");
@@ -107,10 +108,10 @@ async fn a_question_of_a_member_is_pushed_for_the_task_of_its_team() {
     let service = start_service(&config).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
-    let mut params = message(TOOL);
+    let mut params = message_params(TOOL_PROMPT);
     params["configuration"] = json!({"pushNotificationConfig": {"url": url}});
-    let task = service.rpc("outer", "message/send", &params).await;
-    let notice = receive_notice(&listener, "input-required").await;
+    let task = service.expect_result("outer", "message/send", &params).await;
+    let notice = receive_push_notification(&listener, "input-required").await;
     let notice: Value = serde_json::from_str(&notice).unwrap();
     assert_eq!((&notice["id"], &notice["status"]), (&task["id"], &task["status"]));
 }
@@ -120,13 +121,13 @@ async fn a_stream_shows_a_question_that_follows_another_at_once() {
     let service = start_service(&teams("")).await;
     let prompt = "[[tool Bash kind=execute command=one]] [[tool Bash kind=execute command=two]] [[say done]]";
     let task = service.send("outer", prompt).await;
-    let run = id(&task);
-    let body = json_rpc_call("message/stream", &reply(&run, "yes"));
+    let run = task_id(&task);
+    let body = json_rpc_call("message/stream", &reply_params(&run, "yes"));
     let mut stream = open_stream(&service, "outer", "0.3", &body).await;
     let text = read_until(&mut stream, r#""final":true"#).await;
     assert!(text.contains("input-required") && text.contains("two"), "{text}");
-    let ended = service.rpc("outer", "message/send", &reply(&run, "yes")).await;
-    assert_eq!((outcome(&ended), tool_call_count(&service)), (completed_with("done"), 2));
+    let ended = service.expect_result("outer", "message/send", &reply_params(&run, "yes")).await;
+    assert_eq!((task_outcome(&ended), tool_call_count(&service)), (completed_with("done"), 2));
 }
 
 #[tokio::test]
@@ -136,11 +137,11 @@ async fn a_question_of_a_member_survives_a_crash() {
     let question = wait_for_question(&service, &run).await;
     service.kill9().await;
     service.restart().await;
-    assert_eq!(state(&service.task("outer", &run).await), "input-required");
+    assert_eq!(task_state(&service.task("outer", &run).await), "input-required");
     // R-145: A question of a member is one question of each run above it, and one answer at any level continues the run, also after a kill
     assert_eq!(wait_for_question(&service, &run).await["id"], question["id"]);
-    let ended = service.rpc("outer", "message/send", &reply(&run, "yes")).await;
-    assert_eq!(outcome(&ended), completed_with("done"), "{ended}");
+    let ended = service.expect_result("outer", "message/send", &reply_params(&run, "yes")).await;
+    assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
     assert_eq!(tool_call_count(&service), 1);
 }
 
@@ -151,8 +152,8 @@ async fn an_expired_question_of_a_member_continues_or_ends_the_run() {
     {
         let settings = format!("consent.timeout = \"1s\"\nconsent.on_timeout = \"{on_timeout}\"");
         let service = start_service(&teams(&settings)).await;
-        let run = service.start_task("outer", TOOL).await;
-        assert_eq!(outcome(&service.wait_for_end("outer", &run).await), end, "{on_timeout}");
+        let run = service.start_task("outer", TOOL_PROMPT).await;
+        assert_eq!(task_outcome(&service.wait_for_end("outer", &run).await), end, "{on_timeout}");
         assert_eq!(list_interactions(&service, &run, "expired").await.len(), 1, "{on_timeout}");
         assert_eq!(tool_call_count(&service), 0, "{on_timeout}");
     }
@@ -164,7 +165,7 @@ async fn a_cancelled_run_withdraws_the_question_of_its_member() {
     let run = start_paused_run(&service, "outer").await;
     let question = wait_for_question(&service, &run).await;
     service.cancel("outer", &run).await;
-    assert_eq!(state(&service.wait_for_end("outer", &run).await), "canceled");
+    assert_eq!(task_state(&service.wait_for_end("outer", &run).await), "canceled");
     assert_eq!(fetch_interaction(&service, &question).await["state"], "withdrawn");
 }
 
@@ -179,7 +180,7 @@ async fn an_administrator_of_the_team_must_be_a_listed_approver() {
     let setup = Setup::new(&config).env("GUEST", &tokens[0]).env("ANN", &tokens[1]);
     let service = setup.start().await;
     std::fs::create_dir(service.setup.test_folder().join("sessions")).unwrap();
-    let [guest, ann] = tokens.each_ref().map(|token| service.with_token(token));
+    let [guest, ann] = tokens.each_ref().map(|token| service.client_with_token(token));
     let run = start_paused_run(&guest, "crew").await;
     let question = wait_for_question(&guest, &run).await;
     assert_eq!(question["path"], json!(["crew", "coder"]), "{question}");
@@ -191,7 +192,7 @@ async fn an_administrator_of_the_team_must_be_a_listed_approver() {
     let path = format!("{}/answer", interaction_path(&question));
     let answered = ann.post(&path, &allow.to_string()).await.json();
     assert_eq!((&answered["state"], &answered["path"]), (&json!("answered"), &Value::Null));
-    assert_eq!(outcome(&guest.wait_for_end("crew", &run).await), completed_with("done"));
+    assert_eq!(task_outcome(&guest.wait_for_end("crew", &run).await), completed_with("done"));
 }
 
 #[tokio::test]
@@ -210,7 +211,7 @@ async fn a_token_of_a_team_covers_the_questions_of_its_members() {
     let setup = setup.env("READER", &tokens[1]).env("OTHER", &tokens[2]);
     let service = setup.start().await;
     std::fs::create_dir(service.setup.test_folder().join("sessions")).unwrap();
-    let [guest, reader, other] = tokens.each_ref().map(|token| service.with_token(token));
+    let [guest, reader, other] = tokens.each_ref().map(|token| service.client_with_token(token));
     let run = start_paused_run(&guest, "crew").await;
     let question = wait_for_question(&guest, &run).await;
     assert_eq!(question["path"], json!(["crew", "coder"]), "{question}");
@@ -222,8 +223,8 @@ async fn a_token_of_a_team_covers_the_questions_of_its_members() {
     let own_question = wait_for_question(&reader, &own_run).await;
     let forbidden = (403, "forbidden".to_owned());
     assert_eq!(answer_question(&reader, &own_question, &allow).await, forbidden);
-    let ended = guest.rpc("crew", "message/send", &reply(&run, "yes")).await;
-    assert_eq!(outcome(&ended), completed_with("done"), "{ended}");
+    let ended = guest.expect_result("crew", "message/send", &reply_params(&run, "yes")).await;
+    assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
     assert_eq!(tool_call_count(&service), 1);
 }
 
@@ -236,13 +237,13 @@ async fn open_question_id(service: &Service) -> String {
 #[tokio::test]
 async fn a_question_of_a_member_is_answered_at_the_terminal() {
     let service = start_service(&teams("")).await;
-    let mut terminal = Terminal::start(&service, &format!("send outer '{TOOL}'"));
+    let mut terminal = Terminal::start(&service, &format!("send outer '{TOOL_PROMPT}'"));
     let lines = terminal.wait_for_text("  command  make test").await;
     assert!(lines.iter().any(|line| line == "  agent    outer > crew > coder"), "{lines:#?}");
-    let tree = service.command(&["status"], "").await.stdout;
+    let tree = service.run_command(&["status"], "").await.stdout;
     assert!(tree.lines().all(|line| !line.trim_end_matches(['│', ' ']).is_empty()), "{tree}");
     let question = open_question_id(&service).await;
-    let output = service.command(&["approvals", "show", &question], "").await;
+    let output = service.run_command(&["approvals", "show", &question], "").await;
     assert!(output.stdout.contains("agent        outer > crew > coder"), "{output:?}");
     terminal.send_keys("yes\n").await;
     let (code, screen) = terminal.wait_for_exit().await;

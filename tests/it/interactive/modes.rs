@@ -6,13 +6,13 @@ use super::*;
 async fn the_configured_mode_is_set_before_the_message() {
     let modes = "session.mode = 'ask'\nenv.\"F\\u0041KE_ACP_MODES\" = 'auto,ask'";
     let service = start_service(&interactive_agent("coder", "acp", modes)).await;
-    let task = service.start_task("coder", TOOL).await;
+    let task = service.start_task("coder", TOOL_PROMPT).await;
     let question = wait_for_question(&service, &task).await;
     assert_eq!(
         answer_question(&service, &question, &json!({"verdict": "deny"})).await,
         answered_response()
     );
-    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
     assert_eq!(tool_call_count(&service), 0);
 }
 
@@ -21,9 +21,9 @@ async fn a_mode_that_the_agent_does_not_confirm_fails_the_task() {
     for (mode, confirm) in [("auto", "no"), ("auto", "silent"), ("unknown", "yes")] {
         let settings = format!("session.mode = '{mode}'\nenv.{CONFIRM_VARIABLE} = '{confirm}'");
         let service = start_service(&interactive_agent("coder", "acp", &settings)).await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(outcome(&ended), failed_with("mode-refused"), "{mode} {confirm}: {ended}");
+        assert_eq!(task_outcome(&ended), failed_with("mode-refused"), "{mode} {confirm}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{mode} {confirm}");
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 const HUGE_FRAME_BYTES: usize = 17 << 20;
 
 /// Agent that is served beside the others.
-const ECHO: &str = "[agents.echo]\ncommand = 'cat'\n";
+const ECHO_AGENT: &str = "[agents.echo]\ncommand = 'cat'\n";
 
 /// Programs that open no session, each with the code of its failure.
 const PROGRAMS_WITHOUT_PROTOCOL: [(&str, &str); 5] = [
@@ -27,14 +27,14 @@ async fn a_program_without_the_protocol_fails_its_task() {
             )
         };
         let agents: String = PROGRAMS_WITHOUT_PROTOCOL.iter().enumerate().map(agent).collect();
-        let service = Service::start(&format!("{agents}{ECHO}")).await;
+        let service = Service::start(&format!("{agents}{ECHO_AGENT}")).await;
         let send = async |index: usize| service.send(&format!("broken-{index}"), "hello").await;
         let tasks =
             futures_util::future::join_all((0..PROGRAMS_WITHOUT_PROTOCOL.len()).map(send)).await;
         for (task, (script, code)) in tasks.iter().zip(PROGRAMS_WITHOUT_PROTOCOL) {
-            assert_eq!(outcome(task), failed_with(code), "{protocol}, {script}: {task}");
+            assert_eq!(task_outcome(task), failed_with(code), "{protocol}, {script}: {task}");
         }
-        assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
     }
 }
 
@@ -42,11 +42,11 @@ async fn a_program_without_the_protocol_fails_its_task() {
 async fn bad_frames_in_a_turn_are_warnings() {
     for protocol in PROTOCOLS {
         let agents = interactive_agent("coder", protocol, "");
-        let service = start_service(&format!("{agents}{ECHO}")).await;
+        let service = start_service(&format!("{agents}{ECHO_AGENT}")).await;
         let prompt =
             format!("[[malformed]] [[huge {HUGE_FRAME_BYTES}]] [[say done]] [[malformed]]");
         let task = service.send("coder", &prompt).await;
-        assert_eq!(outcome(&task), completed_with("done"), "{protocol}: {task}");
+        assert_eq!(task_outcome(&task), completed_with("done"), "{protocol}: {task}");
         let events = service.execution(task["id"].as_str().unwrap()).await["events"].clone();
         let warnings: Vec<_> = events
             .as_array()
@@ -57,6 +57,6 @@ async fn bad_frames_in_a_turn_are_warnings() {
             .collect();
         let [malformed, huge] = ["line is not JSON", "line exceeds the limit and is skipped"];
         assert_eq!(warnings, [malformed, huge, malformed], "{protocol}");
-        assert_eq!(outcome(&service.send("echo", "hello").await), completed_with("hello"));
+        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
     }
 }

@@ -3,13 +3,13 @@
 use super::*;
 
 /// Id of no interaction.
-const UNKNOWN_INTERACTION: &str = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
+const UNKNOWN_INTERACTION_PATH: &str = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
 
 /// Creates a token with these rights, and returns a client with it.
 async fn client_with_scopes(service: &Service, name: &str, scopes: &[&str]) -> ServiceClient {
     let token_request = json!({"name": name, "scopes": scopes}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();
-    service.with_token(created["token"].as_str().unwrap())
+    service.client_with_token(created["token"].as_str().unwrap())
 }
 
 fn refusal(status: u16, code: &str) -> (u16, String) {
@@ -19,7 +19,7 @@ fn refusal(status: u16, code: &str) -> (u16, String) {
 #[tokio::test]
 async fn a_wrong_answer_is_refused_and_the_question_stays_open() {
     let service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let task = service.start_task("coder", TOOL).await;
+    let task = service.start_task("coder", TOOL_PROMPT).await;
     let question = wait_for_question(&service, &task).await;
     let invalid = refusal(400, "answer-invalid");
     for (body, expected) in [
@@ -57,14 +57,14 @@ async fn a_wrong_answer_is_refused_and_the_question_stays_open() {
     let digest = &question["question"]["digest"];
     let allow = json!({"verdict": "allow", "digest": digest});
     assert_eq!(answer_question(&service, &question, &allow).await, answered_response());
-    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
 }
 
 #[tokio::test]
 async fn a_second_answer_is_refused_unless_it_is_the_same() {
     for (first, second) in [("allow", "deny"), ("deny", "allow")] {
         let service = start_service(&interactive_agent("coder", "acp", "")).await;
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task).await;
         let (first, second) = (json!({"verdict": first}), json!({"verdict": second}));
         assert_eq!(answer_question(&service, &question, &first).await, answered_response());
@@ -89,7 +89,7 @@ async fn a_second_answer_is_refused_unless_it_is_the_same() {
 #[tokio::test]
 async fn one_of_many_different_answers_at_once_succeeds() {
     let service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let task = service.start_task("coder", TOOL).await;
+    let task = service.start_task("coder", TOOL_PROMPT).await;
     let question = wait_for_question(&service, &task).await;
     let reasons = (0..8).map(|n| json!({"verdict": "deny", "reason": format!("reason {n}")}));
     let bodies: Vec<_> = reasons.collect();
@@ -99,7 +99,7 @@ async fn one_of_many_different_answers_at_once_succeeds() {
     let lost =
         answers.iter().filter(|answer| **answer == refusal(409, "interaction-closed")).count();
     assert_eq!((won, lost), (1, 7), "{answers:?}");
-    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
     assert_eq!(tool_call_count(&service), 0);
 }
 
@@ -107,7 +107,9 @@ async fn one_of_many_different_answers_at_once_succeeds() {
 async fn unknown_interactions_and_filters_are_refused() {
     let service = start_service(&interactive_agent("coder", "acp", "")).await;
     let unknown = refusal(404, "interaction-unknown");
-    for path in [UNKNOWN_INTERACTION, "/api/v1/interactions/nonsense", "/api/v1/interactions/%00"] {
+    for path in
+        [UNKNOWN_INTERACTION_PATH, "/api/v1/interactions/nonsense", "/api/v1/interactions/%00"]
+    {
         let response = service.get(path).await;
         assert_eq!((response.status, response.error_code()), unknown, "{path}");
         let response = service.post(&format!("{path}/answer"), r#"{"verdict":"allow"}"#).await;
@@ -139,7 +141,7 @@ async fn unknown_interactions_and_filters_are_refused() {
 async fn an_answer_requires_the_right_to_approve() {
     let service = start_service(&interactive_agent("coder", "acp", "")).await;
     let runner = client_with_scopes(&service, "runner", &["read", "run"]).await;
-    let task = runner.start_task("coder", TOOL).await;
+    let task = runner.start_task("coder", TOOL_PROMPT).await;
     let question = wait_for_question(&runner, &task).await;
     let allow = json!({"verdict": "allow"});
     assert_eq!(
@@ -150,7 +152,7 @@ async fn an_answer_requires_the_right_to_approve() {
     let blind = client_with_scopes(&service, "blind", &["run"]).await;
     assert_eq!(answer_question(&blind, &question, &allow).await, refusal(403, "forbidden"));
     assert_eq!(blind.get("/api/v1/interactions").await.status, 403);
-    let anonymous = service.with_token("");
+    let anonymous = service.client_with_token("");
     assert_eq!(answer_question(&anonymous, &question, &allow).await.0, 401);
     for client in [&runner, &blind] {
         assert_eq!(client.get("/api/v1/permission-decisions").await.status, 403);
@@ -161,7 +163,7 @@ async fn an_answer_requires_the_right_to_approve() {
         answered_response(),
         "an administrator may"
     );
-    assert_eq!(outcome(&runner.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&runner.wait_for_end("coder", &task).await), completed_with("done"));
 }
 
 #[tokio::test]
@@ -170,7 +172,7 @@ async fn a_question_of_another_principal_is_hidden() {
     let owner = client_with_scopes(&service, "owner", &["read", "run", "approve"]).await;
     let other_client = client_with_scopes(&service, "other", &["read", "run"]).await;
     let approver = client_with_scopes(&service, "approver", &["read", "approve"]).await;
-    let task = owner.start_task("coder", TOOL).await;
+    let task = owner.start_task("coder", TOOL_PROMPT).await;
     let question = wait_for_question(&owner, &task).await;
     let unknown = refusal(404, "interaction-unknown");
     let allow = json!({"verdict": "allow"});
@@ -182,7 +184,7 @@ async fn a_question_of_another_principal_is_hidden() {
     assert_eq!(list_interactions(&approver, &task, "open").await.len(), 1);
     assert_eq!(answer_question(&approver, &question, &allow).await, refusal(403, "forbidden"));
     assert_eq!(answer_question(&owner, &question, &allow).await, answered_response());
-    assert_eq!(outcome(&owner.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&owner.wait_for_end("coder", &task).await), completed_with("done"));
 }
 
 #[tokio::test]
@@ -193,8 +195,8 @@ async fn a_token_for_other_agents_sees_no_question() {
     let scopes = ["read", "approve", "admin"];
     let token_request = json!({"name": "ann", "scopes": scopes, "agents": ["tester"]}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();
-    let ann = service.with_token(created["token"].as_str().unwrap());
-    let [other, own] = ["coder", "tester"].map(|agent| service.start_task(agent, TOOL));
+    let ann = service.client_with_token(created["token"].as_str().unwrap());
+    let [other, own] = ["coder", "tester"].map(|agent| service.start_task(agent, TOOL_PROMPT));
     let (other, own) = (other.await, own.await);
     let hidden = wait_for_question(&service, &other).await;
     let question = wait_for_question(&service, &own).await;
@@ -211,7 +213,7 @@ async fn a_token_for_other_agents_sees_no_question() {
     let forbidden = ann.get("/api/v1/permission-decisions?agent=coder").await;
     assert_eq!((forbidden.status, forbidden.error_code()), refusal(403, "forbidden"));
     assert_eq!(answer_question(&ann, &question, &allow).await, answered_response());
-    assert_eq!(outcome(&service.wait_for_end("tester", &own).await), completed_with("done"));
+    assert_eq!(task_outcome(&service.wait_for_end("tester", &own).await), completed_with("done"));
     let all = ann.get("/api/v1/permission-decisions").await;
     assert_eq!((all.status, all.error_code()), refusal(403, "forbidden"), "those of all agents");
     assert_eq!(verdicts(&ann, "tester").await, [recorded_verdict("allow", "principal")]);
@@ -222,7 +224,7 @@ async fn interactions_are_listed_by_page() {
     let service = start_service(&interactive_agent("coder", "acp", "max_concurrent = 4")).await;
     let mut expected = Vec::new();
     for _ in 0..3 {
-        let task = service.start_task("coder", TOOL).await;
+        let task = service.start_task("coder", TOOL_PROMPT).await;
         expected.push(wait_for_question(&service, &task).await["id"].clone());
     }
     expected.reverse();
@@ -250,12 +252,12 @@ async fn a_policy_can_require_an_approver_other_than_the_owner() {
     let service = start_service(&interactive_agent("coder", "acp", settings)).await;
     let owner = client_with_scopes(&service, "worker", &["read", "run", "approve"]).await;
     let boss = client_with_scopes(&service, "boss", &["read", "approve"]).await;
-    let task = owner.start_task("coder", TOOL).await;
+    let task = owner.start_task("coder", TOOL_PROMPT).await;
     let question = wait_for_question(&owner, &task).await;
     let allow = json!({"verdict": "allow"});
     assert_eq!(answer_question(&owner, &question, &allow).await, refusal(403, "forbidden"));
     assert_eq!(answer_question(&boss, &question, &allow).await, answered_response());
-    assert_eq!(outcome(&owner.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(task_outcome(&owner.wait_for_end("coder", &task).await), completed_with("done"));
     let closed_by = fetch_interaction(&service, &question).await["closed"]["by"].take();
     assert_eq!(closed_by, json!({"source": "principal", "name": "boss", "channel": "api"}));
 }

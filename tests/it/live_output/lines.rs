@@ -6,8 +6,8 @@ use super::{
     ArrivingText, agents, assemble_artifact, channel_text, open_api_stream, open_rest_stream,
     parse_events, receive_all,
 };
-use crate::harness::client::{completed_with, id, outcome};
-use crate::harness::{Service, json_rpc_call, message};
+use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::{Service, json_rpc_call, message_params};
 use crate::streams::open_stream;
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn each_line_is_streamed_at_once_over_json_rpc() {
         ("writer", "1.0", "SendStreamingMessage"),
     ] {
         let service = Service::start(&agents()).await;
-        let mut params = message("hello");
+        let mut params = message_params("hello");
         if version == "1.0" {
             params = json!({"message": {"messageId": "m", "role": "ROLE_USER",
                 "parts": [{"text": "hello"}]}});
@@ -32,10 +32,10 @@ async fn each_line_is_streamed_at_once_over_json_rpc() {
         let text = receive_all(&service, stream, &["out"]).await.wait_for_end().await;
         assert!(!text.contains("err 1"), "{agent} {version}: nobody asked for it\n{text}");
         let list = service.get("/api/v1/executions").await.json();
-        let task = service.task(agent, &id(&list["executions"][0])).await;
-        assert_eq!(outcome(&task), completed_with("out 1\nout 2\nout 3\n"));
+        let task = service.task(agent, &task_id(&list["executions"][0])).await;
+        assert_eq!(task_outcome(&task), completed_with("out 1\nout 2\nout 3\n"));
         if version == "0.3" {
-            assert_eq!(assemble_artifact(&text), (outcome(&task).1, true), "{text}");
+            assert_eq!(assemble_artifact(&text), (task_outcome(&task).1, true), "{text}");
         }
     }
 }
@@ -50,12 +50,15 @@ async fn each_line_is_streamed_at_once_over_http() {
         // A line reaches each follower before the program prints the next line, on every
         // transport
         let text = receive_all(&service, stream, &["out", "err"]).await.wait_for_end().await;
-        let is_errors = |document: &&Value| {
+        let has_stderr = |document: &&Value| {
             !document.pointer("/statusUpdate/metadata/stderr").unwrap_or(&Value::Null).is_null()
         };
         let documents: Vec<_> =
             parse_events(&text).into_iter().map(|(.., document)| document).collect();
-        assert!(documents.iter().any(|document| is_errors(&document)), "{agent} {version}: {text}");
+        assert!(
+            documents.iter().any(|document| has_stderr(&document)),
+            "{agent} {version}: {text}"
+        );
     }
 }
 
@@ -134,7 +137,7 @@ async fn send_prints_each_byte_of_the_answer_once() {
     for gate in ["go-1", "go-2"] {
         service.setup.open_gate(gate);
     }
-    let output = service.command(&["send", "lines", "hello"], "").await;
+    let output = service.run_command(&["send", "lines", "hello"], "").await;
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("out 1\nout 2\nout 3\n", ""));
 }
 
@@ -164,7 +167,7 @@ printf '{"type":"text","text":"Ann"}\n'
         [("asks", &["your name? "][..]), ("tells", &["your name? ", "half a "])]
     {
         let service = Service::start(agents).await;
-        let body = json_rpc_call("message/stream", &message("hello"));
+        let body = json_rpc_call("message/stream", &message_params("hello"));
         let mut stream =
             ArrivingText::from_socket(open_stream(&service, agent, "0.3", &body).await);
         for words in visible_texts {

@@ -36,6 +36,6 @@ async fn send_without_streaming_prints_only_the_answer() {
     let service = Service::start(WORKER_AGENT).await;
     service.setup.open_gate("go-1");
     service.setup.open_gate("go-2");
-    let output = service.command(&["send", "--no-stream", "worker", "hello"], "").await;
+    let output = service.run_command(&["send", "--no-stream", "worker", "hello"], "").await;
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("first second", ""));
 }

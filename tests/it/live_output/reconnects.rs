@@ -7,8 +7,8 @@ use super::{
     ArrivingText, EVENTS_AGENT, LINES_AGENT, agents, assemble_artifact, channel_text,
     open_api_stream, parse_events,
 };
-use crate::harness::client::id;
-use crate::harness::{Service, Setup, json_rpc_call, message, poll_until};
+use crate::harness::client::task_id;
+use crate::harness::{Service, Setup, json_rpc_call, message_params, poll_until};
 use crate::streams::open_stream;
 
 #[tokio::test]
@@ -111,7 +111,7 @@ echo done
 base = 0.01
 "#;
     let service = Service::start(agents).await;
-    let body = json_rpc_call("message/stream", &message("hello"));
+    let body = json_rpc_call("message/stream", &message_params("hello"));
     let mut stream = ArrivingText::from_socket(open_stream(&service, "again", "0.3", &body).await);
     stream.wait_for("attempt 1").await;
     service.setup.open_gate("go-1");
@@ -129,12 +129,12 @@ async fn an_agent_may_withhold_output_until_the_end() {
     );
     for agent in ["lines", "teller"] {
         let service = Service::start(&config).await;
-        let body = json_rpc_call("message/stream", &message("hello"));
+        let body = json_rpc_call("message/stream", &message_params("hello"));
         let mut stream =
             ArrivingText::from_socket(open_stream(&service, agent, "0.3", &body).await);
         stream.wait_for("working").await;
         let list = service.get("/api/v1/executions").await.json();
-        let task = id(&list["executions"][0]);
+        let task = task_id(&list["executions"][0]);
         // The operator of the service sees all of the text in time.
         let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
         let operator_stream =

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::preset_programs::{self, API_KEY, FAKE_PROGRAMS, RecordedCall};
+use super::preset_programs::{self, API_KEY, FAKE_PROGRAMS, RecordedInvocation};
 use crate::doctor::install_unit;
-use crate::harness::{Setup, fake_agent};
+use crate::harness::{Setup, fake_agent_config};
 
 /// A configuration that its writer has put comments into.
 const CONFIG: &str = "# mine\n[agents.echo]   # the first\ncommand = 'cat'\n# the end";
@@ -28,7 +28,7 @@ async fn an_added_agent_is_loaded_and_probed() {
     fs::set_permissions(&config, fs::Permissions::from_mode(0o640)).unwrap();
     let config_before = fs::read_to_string(&config).unwrap();
     let arguments = ["claude-code", "--model", "a \"large\" one", "--id", "helper", "--yes"];
-    let output = service.command(&add_arguments(&config, &arguments), "").await;
+    let output = service.run_command(&add_arguments(&config, &arguments), "").await;
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     for part in [
         "good     agent helper, program: ",
@@ -43,9 +43,9 @@ async fn an_added_agent_is_loaded_and_probed() {
     let table = "[agents.helper]\npreset = \"claude-code\"\nmodel = \"a \\\"large\\\" one\"\n";
     assert_eq!(config_after, format!("{config_before}\n\n{table}"));
     assert_eq!(fs::metadata(&config).unwrap().permissions().mode() & 0o777, 0o640);
-    let argv = RecordedCall::of_agent(&service.setup, "helper").argv;
+    let argv = RecordedInvocation::read_for_agent(&service.setup, "helper").argv;
     assert!(argv.ends_with("--model\na \"large\" one\n"), "{argv}");
-    let repeated_output = service.command(&add_arguments(&config, &arguments), "").await;
+    let repeated_output = service.run_command(&add_arguments(&config, &arguments), "").await;
     assert_eq!(
         (repeated_output.exit_code, fs::read_to_string(&config).unwrap()),
         (Some(4), config_after)
@@ -63,14 +63,14 @@ async fn an_agent_is_added_with_its_access_and_folder() {
     fs::create_dir(&folder).unwrap();
     let folder = folder.display().to_string();
     let arguments = ["codex", "--read-write", "--working-dir", &folder, "--yes", "--json"];
-    let output = service.command(&add_arguments(&config, &arguments), "").await;
+    let output = service.run_command(&add_arguments(&config, &arguments), "").await;
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!((&report["agent"], &report["applied"]), (&json!("codex"), &json!(true)), "{report}");
     assert!(report["probe"]["answer"].as_str().unwrap().contains("it works"), "{report}");
     assert_eq!(report["probe"]["good"], json!(true), "{report}");
     assert!(report["table"].as_str().unwrap().contains("access = \"read-write\"\nworking_dir = "));
-    let env = RecordedCall::of_agent(&service.setup, "codex").env;
+    let env = RecordedInvocation::read_for_agent(&service.setup, "codex").env;
     assert!(env.contains(&format!("PWD={folder}")), "{env}");
 }
 
@@ -124,10 +124,10 @@ async fn an_added_agent_is_checked_as_the_installed_service() {
 /// What it answers is told with its hint, as `agents test` tells it.
 #[tokio::test]
 async fn an_added_agent_that_does_not_work_is_reported() {
-    let setup = setup().executable("codex", "#!/bin/sh\necho 'no licence' >&2\nexit 3\n");
+    let setup = setup().with_executable("codex", "#!/bin/sh\necho 'no licence' >&2\nexit 3\n");
     let service = setup.start().await;
     let config = service.setup.write_config().display().to_string();
-    let output = service.command(&add_arguments(&config, &["codex", "--yes"]), "").await;
+    let output = service.run_command(&add_arguments(&config, &["codex", "--yes"]), "").await;
     assert_eq!(output.exit_code, Some(5), "{output:?}");
     for part in ["hint: ", "(agent-exit, agent)", "standard error: no licence"] {
         assert!(output.stderr.contains(part), "{part}: {output:?}");
@@ -161,10 +161,11 @@ async fn an_agent_is_not_added_unconfirmed_or_if_refused() {
     let service = setup().start().await;
     let config = service.setup.write_config().display().to_string();
     let config_before = fs::read_to_string(&config).unwrap();
-    let unconfirmed_output = service.command(&add_arguments(&config, &["codex"]), "").await;
+    let unconfirmed_output = service.run_command(&add_arguments(&config, &["codex"]), "").await;
     assert_eq!(unconfirmed_output.exit_code, Some(1), "{unconfirmed_output:?}");
     assert!(unconfirmed_output.stderr.contains("[agents.codex]"), "{unconfirmed_output:?}");
-    let unknown_preset = service.command(&add_arguments(&config, &["nobody", "--yes"]), "").await;
+    let unknown_preset =
+        service.run_command(&add_arguments(&config, &["nobody", "--yes"]), "").await;
     assert_eq!(unknown_preset.exit_code, Some(4), "{unknown_preset:?}");
     assert!(unknown_preset.stderr.contains("there is no such preset"), "{unknown_preset:?}");
     // Who types has a program that the service does not find.
@@ -187,7 +188,7 @@ async fn a_service_of_another_configuration_is_not_mistaken() {
     let other_config = service.setup.test_folder().join("other.toml");
     fs::write(&other_config, CONFIG).unwrap();
     let other_config = other_config.display().to_string();
-    let output = service.command(&add_arguments(&other_config, &["codex", "--yes"]), "").await;
+    let output = service.run_command(&add_arguments(&other_config, &["codex", "--yes"]), "").await;
     assert_eq!(output.exit_code, Some(1), "{output:?}");
     assert!(
         output.stderr.contains("does not read ") && output.stderr.contains("other.toml"),
@@ -197,7 +198,7 @@ async fn a_service_of_another_configuration_is_not_mistaken() {
 
 #[tokio::test]
 async fn known_programs_are_listed_and_used_ones_are_examined() {
-    let agents = format!("[agents.llm]\npreset = 'llm'\n{}", fake_agent("echo", "echo", ""));
+    let agents = format!("[agents.llm]\npreset = 'llm'\n{}", fake_agent_config("echo", "echo", ""));
     let setup = preset_programs::install(Setup::new(&agents), &["llm", "codex"])
         .env("OPENAI_API_KEY", API_KEY);
     let config = setup.write_config().display().to_string();

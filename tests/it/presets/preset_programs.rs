@@ -13,8 +13,8 @@ pub(crate) const API_KEY: &str = "canary-key-canary-key-canary-key-1";
 pub(super) struct FakeProgram {
     pub(super) preset: &'static str,
     program: &'static str,
-    pub(super) key: &'static str,
-    pub(super) input: &'static str,
+    pub(super) key_variable: &'static str,
+    pub(super) input_mode: &'static str,
     version: &'static str,
     /// Each line that it answers with.
     answer: &'static [&'static str],
@@ -35,27 +35,27 @@ const GEMINI_EVENTS: &[&str] = &[
     r#"{"type":"message","role":"assistant","content":"it works","delta":true}"#,
     r#"{"type":"result","status":"success","stats":{"total_tokens":7,"input_tokens":3,"output_tokens":4}}"#,
 ];
-const COPILOT: &[&str] = &[
+const COPILOT_EVENTS: &[&str] = &[
     r#"{"type":"assistant.message","data":{"content":"it works","toolRequests":[]}}"#,
     r#"{"type":"result","sessionId":"c1","exitCode":0,"usage":{}}"#,
 ];
-const OPENCODE: &[&str] = &[
+const OPENCODE_EVENTS: &[&str] = &[
     r#"{"type":"text","sessionID":"ses_1","part":{"text":"it works"}}"#,
     r#"{"type":"step_finish","sessionID":"ses_1","part":{"reason":"stop","tokens":{"input":2,"output":3,"reasoning":0,"cache":{"read":0,"write":0}},"cost":0}}"#,
 ];
-const TEXT: &[&str] = &["it works"];
+const TEXT_ANSWER: &[&str] = &["it works"];
 
 const fn fake_program(
-    [preset, program, key]: [&'static str; 3],
-    [input, version]: [&'static str; 2],
+    [preset, program, key_variable]: [&'static str; 3],
+    [input_mode, version]: [&'static str; 2],
     answer: &'static [&'static str],
 ) -> FakeProgram {
-    FakeProgram { preset, program, key, input, version, answer }
+    FakeProgram { preset, program, key_variable, input_mode, version, answer }
 }
 
 /// One for each preset that names a program.
 pub(super) const FAKE_PROGRAMS: [FakeProgram; 11] = [
-    fake_program(["aider", "aider", "OPENAI_API_KEY"], ["file", "aider 0.86.2"], TEXT),
+    fake_program(["aider", "aider", "OPENAI_API_KEY"], ["file", "aider 0.86.2"], TEXT_ANSWER),
     fake_program(
         ["claude-code", "claude", "ANTHROPIC_API_KEY"],
         ["stdin", "2.1.330 (Claude Code)"],
@@ -63,16 +63,24 @@ pub(super) const FAKE_PROGRAMS: [FakeProgram; 11] = [
     ),
     fake_program(["codex", "codex", "CODEX_API_KEY"], ["stdin", "codex-cli 0.169.0"], CODEX_EVENTS),
     fake_program(["continue", "cn", "ANTHROPIC_API_KEY"], ["args", "1.5.47"], CLAUDE_EVENTS),
-    fake_program(["copilot", "copilot", "COPILOT_GITHUB_TOKEN"], ["stdin", "1.0.102"], COPILOT),
+    fake_program(
+        ["copilot", "copilot", "COPILOT_GITHUB_TOKEN"],
+        ["stdin", "1.0.102"],
+        COPILOT_EVENTS,
+    ),
     fake_program(
         ["cursor-agent", "cursor-agent", "CURSOR_API_KEY"],
         ["args", "2026.1.1"],
         &[r#"{"type":"result","is_error":false,"result":"it works","session_id":"x"}"#],
     ),
     fake_program(["gemini", "gemini", "GEMINI_API_KEY"], ["stdin", "0.61.0"], GEMINI_EVENTS),
-    fake_program(["goose", "goose", "OPENAI_API_KEY"], ["stdin", "1.9.0"], TEXT),
-    fake_program(["llm", "llm", "OPENAI_API_KEY"], ["stdin", "llm, version 0.36"], TEXT),
-    fake_program(["opencode", "opencode", "ANTHROPIC_API_KEY"], ["stdin", "1.18.33"], OPENCODE),
+    fake_program(["goose", "goose", "OPENAI_API_KEY"], ["stdin", "1.9.0"], TEXT_ANSWER),
+    fake_program(["llm", "llm", "OPENAI_API_KEY"], ["stdin", "llm, version 0.36"], TEXT_ANSWER),
+    fake_program(
+        ["opencode", "opencode", "ANTHROPIC_API_KEY"],
+        ["stdin", "1.18.33"],
+        OPENCODE_EVENTS,
+    ),
     fake_program(["qwen", "qwen", "OPENAI_API_KEY"], ["stdin", "0.24.4"], CLAUDE_EVENTS),
 ];
 
@@ -102,7 +110,7 @@ impl FakeProgram {
 pub(crate) fn install_all(setup: Setup) -> Setup {
     let names: Vec<_> = FAKE_PROGRAMS.iter().map(|fake| fake.program).collect();
     let setup = install(setup, &names);
-    let keys = FAKE_PROGRAMS.iter().map(|fake| fake.key).chain(["UNLISTED_KEY"]);
+    let keys = FAKE_PROGRAMS.iter().map(|fake| fake.key_variable).chain(["UNLISTED_KEY"]);
     keys.fold(setup, |setup, key| setup.env(key, API_KEY))
 }
 
@@ -111,7 +119,8 @@ pub(crate) fn install(setup: Setup, programs: &[&str]) -> Setup {
     let folder = setup.test_folder().display().to_string();
     let path = format!("{folder}:/usr/local/bin:/usr/bin:/bin");
     let fakes = FAKE_PROGRAMS.iter().filter(|fake| programs.contains(&fake.program));
-    let setup = fakes.fold(setup, |setup, fake| setup.executable(fake.program, &fake.script()));
+    let setup =
+        fakes.fold(setup, |setup, fake| setup.with_executable(fake.program, &fake.script()));
     setup.env("PATH", &path)
 }
 
@@ -121,16 +130,16 @@ pub(super) fn set_version(setup: &Setup, program: &str, version: &str) {
 }
 
 /// What a program was given.
-pub(super) struct RecordedCall {
+pub(super) struct RecordedInvocation {
     pub(super) argv: String,
     pub(super) env: String,
     pub(super) stdin: String,
     pub(super) file: String,
 }
 
-impl RecordedCall {
+impl RecordedInvocation {
     /// Of the agent of this id.
-    pub(super) fn of_agent(setup: &Setup, id: &str) -> Self {
+    pub(super) fn read_for_agent(setup: &Setup, id: &str) -> Self {
         let file = |name: &str| setup.read(&format!("state/algonius/homes/{id}/{name}"));
         Self { argv: file("argv"), env: file("env"), stdin: file("stdin"), file: file("file") }
     }

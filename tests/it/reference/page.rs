@@ -33,7 +33,7 @@ impl ReferenceTable {
 }
 
 /// The tables of both files: of agents those of the second, and what is commented out in the first.
-pub(super) fn tables(shipped: &str, own: &str) -> Vec<ReferenceTable> {
+pub(super) fn merge_tables(shipped: &str, own: &str) -> Vec<ReferenceTable> {
     let mut tables = parse_tables(shipped);
     let index =
         tables.iter().position(|table| table.name.starts_with("agents")).unwrap_or(tables.len());
@@ -46,7 +46,7 @@ enum ConfigLine<'l> {
     Blank,
     Banner,
     Break,
-    Head { name: &'l str, is_shown: bool },
+    TableHeader { name: &'l str, is_shown: bool },
     Key { key: &'l str, rest: &'l str },
     Continuation(&'l str),
     Prose(&'l str),
@@ -75,7 +75,7 @@ impl LinePatterns {
             let (is_example, name) = (found.get(1).is_none(), group(&found, 2));
             // The agents that are shipped are there to be run; the other file tells of all.
             let is_shown = !(is_shipped && is_example && name.starts_with("agents."));
-            return ConfigLine::Head { name, is_shown };
+            return ConfigLine::TableHeader { name, is_shown };
         }
         if let Some(found) = self.key.captures(line) {
             return ConfigLine::Key { key: group(&found, 1), rest: group(&found, 2) };
@@ -94,7 +94,7 @@ impl LinePatterns {
 
 fn parse_tables(text: &str) -> Vec<ReferenceTable> {
     let (patterns, is_shipped) = (LinePatterns::new(), text.contains("[server]"));
-    let mut state = State::default();
+    let mut state = TableParser::default();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         match patterns.classify(line, is_shipped) {
@@ -104,7 +104,7 @@ fn parse_tables(text: &str) -> Vec<ReferenceTable> {
                 state.flush_prose();
                 state.is_shown = false;
             }
-            ConfigLine::Head { name, is_shown } => state.start_table(name, is_shown),
+            ConfigLine::TableHeader { name, is_shown } => state.start_table(name, is_shown),
             ConfigLine::Key { key, rest } => state.push_row(key, &join_lines(rest, &mut lines)),
             ConfigLine::Continuation(text) => state.continue_row(text),
             ConfigLine::Prose(text) => state.prose.push(format!("{text} ")),
@@ -117,10 +117,10 @@ fn parse_tables(text: &str) -> Vec<ReferenceTable> {
 /// A value that goes on over several lines as one line, with its remark.
 fn join_lines<'l>(first: &str, lines: &mut impl Iterator<Item = &'l str>) -> String {
     let mut joined = first.to_owned();
-    while is_open(split_remark(&joined).0) {
+    while is_open(split_comment(&joined).0) {
         let Some(line) = lines.next() else { break };
         let line = line.trim_start_matches("# ").trim();
-        joined = format!("{} {line}", split_remark(&joined).0.trim());
+        joined = format!("{} {line}", split_comment(&joined).0.trim());
     }
     joined
 }
@@ -131,7 +131,7 @@ fn is_open(value: &str) -> bool {
 }
 
 /// A value and its remark.
-fn split_remark(text: &str) -> (&str, &str) {
+fn split_comment(text: &str) -> (&str, &str) {
     let mut marks = text.match_indices(" # ").filter_map(|(at, _)| text.split_at_checked(at));
     let outside = marks.find(|(value, _)| value.matches('"').count().is_multiple_of(2));
     outside
@@ -139,13 +139,13 @@ fn split_remark(text: &str) -> (&str, &str) {
 }
 
 #[derive(Default)]
-struct State {
+struct TableParser {
     tables: Vec<ReferenceTable>,
     prose: Vec<String>,
     is_shown: bool,
 }
 
-impl State {
+impl TableParser {
     fn take_prose(&mut self) -> Option<TablePart> {
         let prose = self.prose.concat().replace(" \n", "\n").trim().to_owned();
         self.prose.clear();
@@ -171,7 +171,7 @@ impl State {
     fn push_row(&mut self, key: &str, rest: &str) {
         let prose = self.take_prose();
         let Some(table) = self.tables.last_mut().filter(|_| self.is_shown) else { return };
-        let (value, about) = split_remark(rest);
+        let (value, about) = split_comment(rest);
         let (key, value, about) = (key.to_owned(), value.trim().to_owned(), about.to_owned());
         table.parts.extend(prose);
         table.parts.push(TablePart::Row(KeyRow { key, value, about }));
@@ -220,7 +220,7 @@ of the file. A key that is not in these tables is a fault.
 ";
 
 /// The tables as a page.
-pub(super) fn page(tables: &[ReferenceTable]) -> String {
+pub(super) fn render_page(tables: &[ReferenceTable]) -> String {
     let mut page = INTRO.to_owned();
     for table in tables {
         _ = write!(page, "\n## `[{}]`\n", table.name);

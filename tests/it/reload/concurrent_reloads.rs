@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{config_text, start_service, write_and_reload};
-use crate::harness::client::{completed_with, outcome};
-use crate::harness::{ServiceClient, fake_agent, message};
+use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::{ServiceClient, fake_agent_config, message_params};
 
 const CALLER_COUNT: usize = 8;
 const MESSAGES_PER_CALLER: usize = 25;
@@ -21,20 +21,23 @@ fn round_config(number: usize) -> String {
         "max_concurrent = 9\nqueue_depth = 250\ndescription = 'another'",
         "max_concurrent = 1\nqueue_depth = 200\nheartbeat = 7",
     ];
-    let passing =
-        if number.is_multiple_of(2) { fake_agent("passing", "echo", "") } else { String::new() };
-    let steady = fake_agent("steady", "echo", "queue_depth = 300");
-    let lively = fake_agent("lively", "echo", settings[number % settings.len()]);
+    let passing = if number.is_multiple_of(2) {
+        fake_agent_config("passing", "echo", "")
+    } else {
+        String::new()
+    };
+    let steady = fake_agent_config("steady", "echo", "queue_depth = 300");
+    let lively = fake_agent_config("lively", "echo", settings[number % settings.len()]);
     config_text(&[steady, lively, passing].concat())
 }
 
 /// Sends its messages one after the other, and waits for each; what it was answered, by the message.
-async fn call(client: ServiceClient, caller: usize) -> Vec<(String, u16, Value)> {
+async fn send_messages(client: ServiceClient, caller: usize) -> Vec<(String, u16, Value)> {
     let mut answers = Vec::new();
     for number in 0..MESSAGES_PER_CALLER {
         let agent = ["steady", "lively"][(caller + number) % 2];
         let words = format!("{caller} {number}");
-        let answer = client.call(agent, "message/send", &message(&words)).await;
+        let answer = client.call(agent, "message/send", &message_params(&words)).await;
         answers.push((words, answer.status, answer.json()));
     }
     answers
@@ -45,7 +48,7 @@ async fn thirty_reloads_under_load_lose_and_refuse_no_request() {
     let mut service = start_service(&round_config(0)).await;
     let mut callers = JoinSet::new();
     for caller in 0..CALLER_COUNT {
-        callers.spawn(call(service.client.clone(), caller));
+        callers.spawn(send_messages(service.client.clone(), caller));
     }
     let mut generations = Vec::new();
     for number in 1..=RELOAD_COUNT {
@@ -61,7 +64,7 @@ async fn thirty_reloads_under_load_lose_and_refuse_no_request() {
     for (words, status, document) in callers.join_all().await.into_iter().flatten() {
         let task = &document["result"];
         // Many reloads under load lose and refuse no request
-        assert_eq!((status, outcome(task)), (200, completed_with(&words)), "{document}");
+        assert_eq!((status, task_outcome(task)), (200, completed_with(&words)), "{document}");
         ids.insert(task["id"].as_str().unwrap().to_owned(), words);
     }
     assert_eq!(ids.len(), CALLER_COUNT * MESSAGES_PER_CALLER);

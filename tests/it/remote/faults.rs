@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::{WORKER_AGENT, remote_agent, remote_agents};
-use crate::harness::client::{failed_with, outcome};
+use crate::harness::client::{failed_with, task_outcome};
 use crate::harness::{Service, Setup};
 
 /// Answers each connection with these bytes.
@@ -45,7 +45,12 @@ async fn a_wrong_remote_token_is_reported_as_not_authenticated() {
         let setup = Setup::new(&remote_agents(&worker_service, "worker", "WRONG"));
         let caller = setup.env("WRONG", "no-token-of-the-other-service-0001").start().await;
         let task = caller.send(remote_agent.0, "hello").await;
-        assert_eq!(outcome(&task), failed_with("not-authenticated"), "{}: {task}", remote_agent.0);
+        assert_eq!(
+            task_outcome(&task),
+            failed_with("not-authenticated"),
+            "{}: {task}",
+            remote_agent.0
+        );
     }
     assert_eq!(worker_service.setup.read("log"), "");
 }
@@ -58,7 +63,7 @@ async fn an_unreachable_remote_agent_is_a_transient_failure() {
     let url = format!("http://{}", socket.local_addr().unwrap());
     let caller = Service::start(&remote_agent("far", &url, "")).await;
     let task = caller.send("far", "hello").await;
-    assert_eq!(outcome(&task), failed_with("agent-transient"), "{task}");
+    assert_eq!(task_outcome(&task), failed_with("agent-transient"), "{task}");
     let text = task.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
     assert!(text.contains("cannot be reached") && !text.contains("127.0.0.1"), "{text}");
 }
@@ -72,7 +77,7 @@ async fn a_remote_answer_that_is_not_a2a_is_a_permanent_failure() {
         "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
     ] {
         let (task, _) = call_result(answer).await;
-        assert_eq!(outcome(&task), failed_with("agent-permanent"), "{answer}: {task}");
+        assert_eq!(task_outcome(&task), failed_with("agent-permanent"), "{answer}: {task}");
     }
 }
 

@@ -1,29 +1,29 @@
 //! Sandboxes of tools, and the reports about them.
 
-use super::{AGENTS, script, setup};
+use super::{AGENTS, setup, shell_call};
 use crate::harness::mock_model::MockModel;
-use crate::harness::steps::{ends_of_calls, observation};
-use crate::read_only::skips;
+use crate::harness::steps::{observation_step, run_tool_calls};
+use crate::read_only::lacks_requirement;
 
 #[tokio::test]
 async fn a_program_changes_only_what_its_sandbox_names() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
     let service = setup(&model).without_bubblewrap().start().await;
     let folder = service.setup.test_folder().display();
-    let connect = "perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0) or die $!; \
+    let connect_script = "perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0) or die $!; \
                    connect(S, sockaddr_in(PORT, inet_aton(\"127.0.0.1\"))) or die $!'";
     let port = service.address.port();
-    let list = [
-        script(&format!("echo x > {folder}/writable/file && cat {folder}/writable/file")),
-        script(&format!("echo x > {folder}/file")),
-        script(&connect.replace("PORT", &port.to_string())),
+    let tool_calls = [
+        shell_call(&format!("echo x > {folder}/writable/file && cat {folder}/writable/file")),
+        shell_call(&format!("echo x > {folder}/file")),
+        shell_call(&connect_script.replace("PORT", &port.to_string())),
     ];
-    let ends = ends_of_calls(&service, "worker", &list).await;
-    assert_eq!(ends[0], observation("x\n"));
-    for (kind, text) in &ends[1..] {
+    let results = run_tool_calls(&service, "worker", &tool_calls).await;
+    assert_eq!(results[0], observation_step("x\n"));
+    for (kind, text) in &results[1..] {
         assert!(kind == "error" && text.contains("Permission denied"), "{text}");
         assert!(text.contains("; the sandbox of the tool may have refused an access: "), "{text}");
     }
@@ -32,33 +32,33 @@ async fn a_program_changes_only_what_its_sandbox_names() {
 
 #[tokio::test]
 async fn the_doctor_reports_the_isolation_of_tools() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
     let service = setup(&model).without_bubblewrap().start().await;
     let config = service.setup.write_config().display().to_string();
-    let output = service.command(&["doctor", &config], "").await;
-    let line = |tool: &str| {
+    let output = service.run_command(&["doctor", &config], "").await;
+    let line_for_tool = |tool: &str| {
         let subject = format!("agent worker, tool {tool}: ");
         let line = output.stdout.lines().find(|line| line.contains(&subject));
         line.unwrap_or_else(|| panic!("{output:?}")).to_owned()
     };
     assert!(
-        line("shell").contains("sandbox enforced by landlock; boundary landlock"),
+        line_for_tool("shell").contains("sandbox enforced by landlock; boundary landlock"),
         "{output:?}"
     );
-    assert!(line("absent").contains("no-such-program is not installed"), "{output:?}");
+    assert!(line_for_tool("absent").contains("no-such-program is not installed"), "{output:?}");
 }
 
 #[tokio::test]
 async fn a_tool_that_can_change_the_configuration_is_reported() {
-    if skips("Landlock 6") {
+    if lacks_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
     let text = AGENTS.replace("MODEL", &model.base_url());
-    let open = |settings: &str| {
+    let open_config = |settings: &str| {
         text.replace(
             "writable = [\"HERE/writable\"]",
             &format!("writable = [\"HERE/../service\"]{settings}"),
@@ -66,7 +66,7 @@ async fn a_tool_that_can_change_the_configuration_is_reported() {
     };
     let start = async |settings: &str| {
         let mut setup = setup(&model).without_bubblewrap();
-        setup.set_config_text(&open(settings));
+        setup.set_config_text(&open_config(settings));
         setup.try_start().await
     };
     let Err((_, output)) = start("").await else { panic!("it started") };

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{AGENTS, script, setup, start};
-use crate::harness::client::{completed_with, id, outcome, state};
-use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use super::{AGENTS, setup, shell_call, start};
+use crate::harness::client::{completed_with, task_id, task_outcome, task_state};
+use crate::harness::mock_model::{
+    MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
+};
 use crate::harness::processes::{kill9, processes_with_env};
 use crate::harness::steps::steps;
 use crate::harness::{Service, Setup, poll_until};
 
 /// Waits for the program of a run, and returns its process id.
-async fn program_of(run: &str) -> i32 {
+async fn wait_for_program_pid(run: &str) -> i32 {
     let entry = format!("A2A_TASK_ID={run}");
     poll_until("the program", async || processes_with_env(&entry).first().copied()).await
 }
@@ -47,13 +49,13 @@ pub(super) fn expect_nothing_left(service: &Service, run: &str) {
 }
 
 /// Script that starts a process in a session of its own, and waits.
-const LONG: &str = "trap '' TERM; echo x > left-over; \
+const LONG_SCRIPT: &str = "trap '' TERM; echo x > left-over; \
                     setsid sh -c 'echo x > HERE/writable/ready; exec sleep 600' & sleep 600";
 
 /// Returns the long script, and the file that it creates when its processes run.
 fn long_script(setup: &Setup) -> (String, PathBuf) {
     let folder = setup.test_folder();
-    (LONG.replace("HERE", &folder.display().to_string()), folder.join("writable/ready"))
+    (LONG_SCRIPT.replace("HERE", &folder.display().to_string()), folder.join("writable/ready"))
 }
 
 async fn wait_for_text(file: &Path) {
@@ -66,11 +68,11 @@ async fn wait_for_text(file: &Path) {
 #[tokio::test]
 async fn a_killed_program_ends_its_call_and_not_the_run() {
     let (_model, service) = start().await;
-    let turns = [calls(&[script("exec sleep 600")]), final_answer("done")];
-    let run = service.start_task("worker", &directed("go", &turns)).await;
-    kill9(program_of(&run).await);
+    let turns = [turn_with_calls(&[shell_call("exec sleep 600")]), final_answer_turn("done")];
+    let run = service.start_task("worker", &prompt_with_turns("go", &turns)).await;
+    kill9(wait_for_program_pid(&run).await);
     let task = service.wait_for_end("worker", &run).await;
-    assert_eq!(outcome(&task), completed_with("done"));
+    assert_eq!(task_outcome(&task), completed_with("done"));
     let steps = steps(&service, &run).await;
     assert_eq!(steps[1]["text"], "signal 9 ended the program");
 }
@@ -78,13 +80,13 @@ async fn a_killed_program_ends_its_call_and_not_the_run() {
 #[tokio::test]
 async fn a_cancelled_run_ends_its_programs() {
     let (_model, service) = start().await;
-    let (text, ready) = long_script(&service.setup);
-    let turns = [calls(&[script(&text)]), final_answer("done")];
-    let run = service.start_task("worker", &directed("go", &turns)).await;
-    wait_for_text(&ready).await;
+    let (script_text, ready_file) = long_script(&service.setup);
+    let turns = [turn_with_calls(&[shell_call(&script_text)]), final_answer_turn("done")];
+    let run = service.start_task("worker", &prompt_with_turns("go", &turns)).await;
+    wait_for_text(&ready_file).await;
     // Otherwise the check at the end could not fail.
     assert!(!has_exited(&run) && !files_of_calls(&service).is_empty());
-    assert_eq!(state(&service.cancel("worker", &run).await), "canceled");
+    assert_eq!(task_state(&service.cancel("worker", &run).await), "canceled");
     expect_nothing_left(&service, &run);
 }
 
@@ -95,13 +97,13 @@ async fn a_call_that_takes_too_long_ends_its_programs() {
     let text = AGENTS.replace("MODEL", &model.base_url()).replace("timeout = 60", "timeout = 8");
     setup.set_config_text(&text);
     let service = setup.start().await;
-    let (text, ready) = long_script(&service.setup);
-    let turns = [calls(&[script(&text)]), final_answer("done")];
-    let task = service.send("worker", &directed("go", &turns)).await;
-    assert_eq!(outcome(&task), completed_with("done"));
-    expect_nothing_left(&service, &id(&task));
-    assert!(ready.exists(), "the program did not start");
-    let steps = steps(&service, &id(&task)).await;
+    let (script_text, ready_file) = long_script(&service.setup);
+    let turns = [turn_with_calls(&[shell_call(&script_text)]), final_answer_turn("done")];
+    let task = service.send("worker", &prompt_with_turns("go", &turns)).await;
+    assert_eq!(task_outcome(&task), completed_with("done"));
+    expect_nothing_left(&service, &task_id(&task));
+    assert!(ready_file.exists(), "the program did not start");
+    let steps = steps(&service, &task_id(&task)).await;
     let text = steps[1]["text"].as_str().unwrap();
     assert!(text.starts_with("the tool gave no result within 8 s"), "{text}");
 }
@@ -114,28 +116,29 @@ async fn a_stop_ends_the_program_of_a_call_that_can_be_repeated() {
     let text = AGENTS.replace("MODEL", &model.base_url());
     setup.set_config_text(&text.replace("timeout = 60", "timeout = 600\nidempotent = true"));
     let mut service = setup.start().await;
-    let (text, ready) = long_script(&service.setup);
-    let turns = [calls(&[script(&text)]), final_answer("done")];
-    let run = service.start_task("worker", &directed("go", &turns)).await;
-    wait_for_text(&ready).await;
+    let (script_text, ready_file) = long_script(&service.setup);
+    let turns = [turn_with_calls(&[shell_call(&script_text)]), final_answer_turn("done")];
+    let run = service.start_task("worker", &prompt_with_turns("go", &turns)).await;
+    wait_for_text(&ready_file).await;
     service.sigterm();
     assert!(service.wait_for_exit().await.success());
     expect_nothing_left(&service, &run);
-    fs::remove_file(&ready).unwrap();
+    fs::remove_file(&ready_file).unwrap();
     service.restart().await;
-    wait_for_text(&ready).await;
-    assert_eq!(state(&service.cancel("worker", &run).await), "canceled");
+    wait_for_text(&ready_file).await;
+    assert_eq!(task_state(&service.cancel("worker", &run).await), "canceled");
 }
 
 #[tokio::test]
 async fn a_call_ends_and_kills_its_background_process() {
     let (_model, service) = start().await;
-    let turns = [calls(&[script("sleep 600 & echo started")]), final_answer("done")];
-    let task = service.send("worker", &directed("go", &turns)).await;
-    assert_eq!(outcome(&task), completed_with("done"));
-    let steps = steps(&service, &id(&task)).await;
+    let turns =
+        [turn_with_calls(&[shell_call("sleep 600 & echo started")]), final_answer_turn("done")];
+    let task = service.send("worker", &prompt_with_turns("go", &turns)).await;
+    assert_eq!(task_outcome(&task), completed_with("done"));
+    let steps = steps(&service, &task_id(&task)).await;
     assert_eq!(steps[1]["text"], "started\n");
-    expect_nothing_left(&service, &id(&task));
+    expect_nothing_left(&service, &task_id(&task));
 }
 
 /// The first call writes a line, and must not be repeated. The second one waits at its first call, and is repeated.
@@ -143,28 +146,28 @@ async fn a_call_ends_and_kills_its_background_process() {
 async fn a_killed_service_repeats_only_calls_that_permit_it() {
     let model = MockModel::start(&[]);
     let mut setup = setup(&model);
-    let wait = "HERE/wait";
+    let wait_path = "HERE/wait";
     let text = AGENTS.replace("MODEL", &model.base_url()).replace(
         "command = \"sort\", args = [\"-r\"]",
         &format!(
-            "command = \"{wait}\", working_dir = \"HERE/writable\", \
+            "command = \"{wait_path}\", working_dir = \"HERE/writable\", \
              sandbox = {{ writable = [\"HERE/writable\"] }}"
         ),
     );
     setup.set_config_text(&text);
-    let setup = setup.executable(
+    let setup = setup.with_executable(
         "wait",
         "#!/bin/sh\necho x >> starts\n[ -e open ] || exec sleep 600\necho sorted\n",
     );
     let mut service = setup.start().await;
     let folder = service.setup.test_folder().join("writable");
-    let append = format!("echo x >> {}/lines; exec sleep 600", folder.display());
+    let append_script = format!("echo x >> {}/lines; exec sleep 600", folder.display());
     let turns = [
-        calls(&[script(&append)]),
-        calls(&[("sorted", json!({"lines": []}))]),
-        final_answer("done"),
+        turn_with_calls(&[shell_call(&append_script)]),
+        turn_with_calls(&[("sorted", json!({"lines": []}))]),
+        final_answer_turn("done"),
     ];
-    let run = service.start_task("worker", &directed("go", &turns)).await;
+    let run = service.start_task("worker", &prompt_with_turns("go", &turns)).await;
     for file in ["lines", "starts"] {
         wait_for_text(&folder.join(file)).await;
         service.kill9().await;
@@ -176,10 +179,10 @@ async fn a_killed_service_repeats_only_calls_that_permit_it() {
         service.restart().await;
     }
     let task = service.wait_for_end("worker", &run).await;
-    assert_eq!(outcome(&task), completed_with("done"));
+    assert_eq!(task_outcome(&task), completed_with("done"));
     let steps = steps(&service, &run).await;
     assert_eq!((&steps[0]["state"], &steps[1]["stepType"]), (&json!("unknown"), &json!("error")));
     assert_eq!((&steps[2]["state"], &steps[3]["text"]), (&json!("done"), &json!("sorted\n")));
-    let lines = |file: &str| fs::read_to_string(folder.join(file)).unwrap().lines().count();
-    assert_eq!((lines("lines"), lines("starts")), (1, 2));
+    let line_count = |file: &str| fs::read_to_string(folder.join(file)).unwrap().lines().count();
+    assert_eq!((line_count("lines"), line_count("starts")), (1, 2));
 }

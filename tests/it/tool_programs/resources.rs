@@ -5,26 +5,29 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::processes::expect_nothing_left;
-use super::{AGENTS, script, setup};
+use super::{AGENTS, setup, shell_call};
 use crate::cgroups::{control_group_mount, host_capabilities, skip_without_control_groups};
-use crate::harness::client::{completed_with, id, outcome};
-use crate::harness::mock_model::{MockModel, calls, directed, final_answer};
+use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::mock_model::{
+    MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
+};
 use crate::harness::steps::steps;
 use crate::harness::{Service, Setup, poll_until};
 
 /// Limits of the tool; a harmless call needs less.
-const MAX_MEMORY: u64 = 64 << 20;
+const MAX_MEMORY_BYTES: u64 = 64 << 20;
 const MAX_PROCESSES: u64 = 8;
 
-const MANY_PROCESSES: &str = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 600 & done; wait";
-const MUCH_MEMORY: &str = "exec perl -e '$x = \"x\" x (200 << 20); sleep 600'";
+const MANY_PROCESSES_SCRIPT: &str =
+    "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 600 & done; wait";
+const MUCH_MEMORY_SCRIPT: &str = "exec perl -e '$x = \"x\" x (200 << 20); sleep 600'";
 
 /// Returns a setup in which the tool `shell` has both limits.
-fn setup_with_group(model: &MockModel, group: &str) -> Setup {
+fn setup_with_group(model: &MockModel, group_mode: &str) -> Setup {
     let mut setup = setup(model);
     let sandbox = "sandbox = { writable = [\"HERE/writable\"] }\n";
     let limits = format!(
-        "resources = {{ memory_bytes = {MAX_MEMORY}, processes = {MAX_PROCESSES}, group = '{group}' }}\n"
+        "resources = {{ memory_bytes = {MAX_MEMORY_BYTES}, processes = {MAX_PROCESSES}, group = '{group_mode}' }}\n"
     );
     let text = AGENTS.replace("MODEL", &model.base_url());
     setup.set_config_text(&text.replace(sandbox, &format!("{sandbox}{limits}")));
@@ -32,13 +35,17 @@ fn setup_with_group(model: &MockModel, group: &str) -> Setup {
 }
 
 /// Runs a script, and then a harmless one in the same run. Returns the error of the first.
-async fn failure_of(service: &Service, text: &str) -> String {
-    let turns = [calls(&[script(text)]), calls(&[script("echo fine")]), final_answer("done")];
-    let task = service.send("worker", &directed("go", &turns)).await;
-    assert_eq!(outcome(&task), completed_with("done"), "{task}");
-    let steps = steps(service, &id(&task)).await;
+async fn run_failing_script(service: &Service, text: &str) -> String {
+    let turns = [
+        turn_with_calls(&[shell_call(text)]),
+        turn_with_calls(&[shell_call("echo fine")]),
+        final_answer_turn("done"),
+    ];
+    let task = service.send("worker", &prompt_with_turns("go", &turns)).await;
+    assert_eq!(task_outcome(&task), completed_with("done"), "{task}");
+    let steps = steps(service, &task_id(&task)).await;
     assert_eq!((&steps[1]["stepType"], &steps[3]["text"]), (&json!("error"), &json!("fine\n")));
-    expect_nothing_left(service, &id(&task));
+    expect_nothing_left(service, &task_id(&task));
     steps[1]["text"].as_str().unwrap().to_owned()
 }
 
@@ -47,11 +54,12 @@ async fn a_tool_beyond_its_limits_is_killed_and_the_run_continues() {
     let model = MockModel::start(&[]);
     let service = setup_with_group(&model, "off").start().await;
     // A program of a tool that exceeds its resource limits fails its call and leaves no process, and the run continues
-    let failure = failure_of(&service, MANY_PROCESSES).await;
+    let failure = run_failing_script(&service, MANY_PROCESSES_SCRIPT).await;
     let end = format!("`resources.processes` allows {MAX_PROCESSES}, and the service killed it");
     assert!(failure.starts_with("the program had ") && failure.ends_with(&end), "{failure}");
-    let failure = failure_of(&service, MUCH_MEMORY).await;
-    let end = format!("`resources.memory_bytes` allows {MAX_MEMORY}, and the service killed it");
+    let failure = run_failing_script(&service, MUCH_MEMORY_SCRIPT).await;
+    let end =
+        format!("`resources.memory_bytes` allows {MAX_MEMORY_BYTES}, and the service killed it");
     assert!(failure.starts_with("the program took ") && failure.ends_with(&end), "{failure}");
 }
 
@@ -70,23 +78,31 @@ async fn each_call_of_a_tool_with_limits_has_a_group() {
     let service = setup_with_group(&model, "auto").start().await;
     let controllers = host_capabilities().await["controllers"].clone();
     // A program of a tool that exceeds its resource limits fails its call and leaves no process, and the run continues
-    let failure = failure_of(&service, MANY_PROCESSES).await;
+    let failure = run_failing_script(&service, MANY_PROCESSES_SCRIPT).await;
     // Without the controller of processes the service measures, and the group only ends them.
     let excess = match controllers["pids"] == true {
         true => format!("more processes and threads than the {MAX_PROCESSES} of `resources."),
         false => format!("`resources.processes` allows {MAX_PROCESSES}, and the service killed it"),
     };
     assert!(failure.contains(&excess), "{failure}");
-    let failure = failure_of(&service, MUCH_MEMORY).await;
+    let failure = run_failing_script(&service, MUCH_MEMORY_SCRIPT).await;
     let excess = match controllers["memory"] == true {
-        true => format!("more memory than the {MAX_MEMORY} bytes of `resources.memory_bytes`"),
-        false => format!("`resources.memory_bytes` allows {MAX_MEMORY}, and the service killed it"),
+        true => {
+            format!("more memory than the {MAX_MEMORY_BYTES} bytes of `resources.memory_bytes`")
+        }
+        false => {
+            format!("`resources.memory_bytes` allows {MAX_MEMORY_BYTES}, and the service killed it")
+        }
     };
     assert!(failure.contains(&excess), "{failure}");
-    let group = "cat /proc/self/cgroup";
-    let turns = [calls(&[script(group)]), calls(&[script(group)]), final_answer("done")];
-    let task = service.send("worker", &directed("go", &turns)).await;
-    let steps = steps(&service, &id(&task)).await;
+    let print_group_script = "cat /proc/self/cgroup";
+    let turns = [
+        turn_with_calls(&[shell_call(print_group_script)]),
+        turn_with_calls(&[shell_call(print_group_script)]),
+        final_answer_turn("done"),
+    ];
+    let task = service.send("worker", &prompt_with_turns("go", &turns)).await;
+    let steps = steps(&service, &task_id(&task)).await;
     let groups = [1, 3].map(|step: usize| control_group(&steps[step]["text"]));
     assert_ne!(groups[0], groups[1]);
     for group in groups {

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use crate::agent::queue::QueuedRequest;
 use crate::model::access::endpoint_config::MessageIdPolicy;
 use crate::model::agent::AgentSpec;
-use crate::model::execution::State;
+use crate::model::execution::ExecutionState;
 use crate::model::execution::request::{Request, RequestKeys, Trigger};
 use crate::model::id::ExecutionId;
-use crate::ports::ledger::Acceptance;
+use crate::ports::ledger::AcceptResult;
 
 /// Keyed digest that identifies a request.
 type KeyDigest = [u8; 32];
@@ -28,7 +28,7 @@ pub(super) struct DuplicateCache {
 impl DuplicateCache {
     /// Adds the recorded request of a new execution. The answer to a question is no such request.
     pub(super) fn record(&mut self, id: ExecutionId, entry: &QueuedRequest, spec: &AgentSpec) {
-        let is_new = entry.starting_point.state == State::Idle;
+        let is_new = entry.starting_point.state == ExecutionState::Idle;
         if let Some(keys) = entry.keys.filter(|_| is_new) {
             self.insert(id, identifying_keys(spec, &entry.request, &keys), keys.digest);
         }
@@ -54,13 +54,13 @@ impl DuplicateCache {
         request: &Request,
         keys: &RequestKeys,
         spec: &AgentSpec,
-    ) -> Option<Acceptance> {
+    ) -> Option<AcceptResult> {
         self.find_keys(&identifying_keys(spec, request, keys), keys.digest)
     }
 
-    fn find_keys(&self, keys: &[KeyDigest], digest: [u8; 32]) -> Option<Acceptance> {
+    fn find_keys(&self, keys: &[KeyDigest], digest: [u8; 32]) -> Option<AcceptResult> {
         let known: Option<Vec<_>> = keys.iter().map(|key| self.by_key.get(key).copied()).collect();
-        Acceptance::from_known(&known?, digest)
+        AcceptResult::from_known(&known?, digest)
     }
 }
 
@@ -97,9 +97,9 @@ mod tests {
         assert_eq!(cache.find_keys(&[MESSAGE], DIGEST), None);
         cache.insert(id, vec![MESSAGE, IDEMPOTENCY], DIGEST);
         for keys in [&[MESSAGE][..], &[IDEMPOTENCY], &[MESSAGE, IDEMPOTENCY]] {
-            assert_eq!(cache.find_keys(keys, DIGEST), Some(Acceptance::Duplicate(id)));
+            assert_eq!(cache.find_keys(keys, DIGEST), Some(AcceptResult::Duplicate(id)));
         }
-        assert_eq!(cache.find_keys(&[MESSAGE], [8; 32]), Some(Acceptance::Conflict));
+        assert_eq!(cache.find_keys(&[MESSAGE], [8; 32]), Some(AcceptResult::Conflict));
         cache.remove(id);
         assert_eq!(cache.find_keys(&[MESSAGE], DIGEST), None);
         assert!(cache.by_key.is_empty() && cache.by_execution.is_empty());
@@ -112,6 +112,6 @@ mod tests {
         assert_eq!(cache.find_keys(&[MESSAGE, IDEMPOTENCY], DIGEST), None);
         assert_eq!(cache.find_keys(&[], DIGEST), None, "a request without a key is no duplicate");
         cache.insert(ExecutionId::fresh(), vec![IDEMPOTENCY], DIGEST);
-        assert_eq!(cache.find_keys(&[MESSAGE, IDEMPOTENCY], DIGEST), Some(Acceptance::Conflict));
+        assert_eq!(cache.find_keys(&[MESSAGE, IDEMPOTENCY], DIGEST), Some(AcceptResult::Conflict));
     }
 }

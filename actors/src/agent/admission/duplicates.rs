@@ -3,7 +3,7 @@
 //! The ledger compares the keys of a request with those of earlier ones in the transaction that records it, so that no
 //! crash and no second process can record a message twice. The actor decides what follows from the result.
 
-use crate::agent::RecordResult;
+use crate::agent::RecordingResult;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId};
@@ -11,44 +11,46 @@ use crate::ports::ledger::LedgerError;
 
 /// Decision about a request after its recording.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::agent) enum RecordDecision {
+pub(in crate::agent) enum AdmissionDecision {
     /// The request takes its place in the queue.
     Admit,
     /// The request takes the result of this execution, which had the same content and has succeeded.
     TakeResult(ExecutionId),
     /// The request waits for the end of this execution, which has the same content and is in progress.
-    Follow(ExecutionId),
+    Coalesce(ExecutionId),
     /// The same message was sent before: the submitter receives this earlier execution.
     Join(ExecutionId),
     /// The request is not recorded.
     Reject(Failure),
 }
 
-impl RecordDecision {
+impl AdmissionDecision {
     /// Returns true if the request is recorded.
     pub(in crate::agent) const fn is_recorded(&self) -> bool {
         match self {
-            Self::Admit | Self::TakeResult(_) | Self::Follow(_) => true,
+            Self::Admit | Self::TakeResult(_) | Self::Coalesce(_) => true,
             Self::Join(_) | Self::Reject(_) => false,
         }
     }
 }
 
 /// Decides about a request by the result of its recording.
-pub(in crate::agent) fn decide(
+pub(in crate::agent) fn decide_after_recording(
     agent: &AgentId,
-    result: Result<RecordResult, LedgerError>,
-) -> RecordDecision {
+    result: Result<RecordingResult, LedgerError>,
+) -> AdmissionDecision {
     match result {
-        Ok(RecordResult::Recorded) => RecordDecision::Admit,
-        Ok(RecordResult::EquivalentSucceeded(source)) => RecordDecision::TakeResult(source),
-        Ok(RecordResult::Equivalent(source)) => RecordDecision::Follow(source),
-        Ok(RecordResult::Duplicate(original)) => RecordDecision::Join(original),
-        Ok(RecordResult::Conflict) => RecordDecision::Reject(message_reused()),
-        Ok(RecordResult::QuestionClosed) => RecordDecision::Reject(no_open_question()),
+        Ok(RecordingResult::Recorded) => AdmissionDecision::Admit,
+        Ok(RecordingResult::EquivalentSucceeded(source)) => AdmissionDecision::TakeResult(source),
+        Ok(RecordingResult::Equivalent(source)) => AdmissionDecision::Coalesce(source),
+        Ok(RecordingResult::Duplicate(original)) => AdmissionDecision::Join(original),
+        Ok(RecordingResult::Conflict) => AdmissionDecision::Reject(message_reused()),
+        Ok(RecordingResult::QuestionClosed) => {
+            AdmissionDecision::Reject(no_open_question_failure())
+        }
         Err(error) => {
             tracing::error!(%agent, %error, "accept failed");
-            RecordDecision::Reject(request_not_recorded())
+            AdmissionDecision::Reject(request_not_recorded())
         }
     }
 }
@@ -59,7 +61,7 @@ pub(crate) fn message_reused() -> Failure {
 }
 
 /// Returns the rejection of an answer without an open question.
-pub(crate) fn no_open_question() -> Failure {
+pub(crate) fn no_open_question_failure() -> Failure {
     Failure::new(Code::Unsupported, "the task has not asked for input")
 }
 
@@ -77,18 +79,18 @@ mod tests {
     #[test]
     fn a_duplicate_joins_and_an_equal_request_follows() {
         let (agent, other) = (AgentId::new("worker").unwrap(), ExecutionId::fresh());
-        let decided = |result| decide(&agent, Ok(result));
-        assert_eq!(decided(RecordResult::Recorded), RecordDecision::Admit);
-        assert_eq!(decided(RecordResult::Duplicate(other)), RecordDecision::Join(other));
-        assert_eq!(decided(RecordResult::Equivalent(other)), RecordDecision::Follow(other));
+        let decided = |result| decide_after_recording(&agent, Ok(result));
+        assert_eq!(decided(RecordingResult::Recorded), AdmissionDecision::Admit);
+        assert_eq!(decided(RecordingResult::Duplicate(other)), AdmissionDecision::Join(other));
+        assert_eq!(decided(RecordingResult::Equivalent(other)), AdmissionDecision::Coalesce(other));
         assert_eq!(
-            decided(RecordResult::EquivalentSucceeded(other)),
-            RecordDecision::TakeResult(other)
+            decided(RecordingResult::EquivalentSucceeded(other)),
+            AdmissionDecision::TakeResult(other)
         );
-        assert_eq!(decided(RecordResult::Conflict), RecordDecision::Reject(message_reused()));
+        assert_eq!(decided(RecordingResult::Conflict), AdmissionDecision::Reject(message_reused()));
         assert_eq!(
-            decided(RecordResult::QuestionClosed),
-            RecordDecision::Reject(no_open_question())
+            decided(RecordingResult::QuestionClosed),
+            AdmissionDecision::Reject(no_open_question_failure())
         );
     }
 }

@@ -8,17 +8,17 @@ use ractor::ActorRef;
 
 use super::duplicate_cache::has_reusable_message_id;
 use crate::agent::coalescer::has_reusable_result;
-use crate::agent::{AgentMsg, RecordResult};
+use crate::agent::{AgentMsg, RecordingResult};
 use crate::decide::output::redact_parts::redact;
 use crate::execution::StartingPoint;
-use crate::execution::recover::settle_unacknowledged;
+use crate::execution::recovery::settle_unacknowledged;
 use crate::model::agent::AgentSpec;
 use crate::model::execution::event::TextChannel;
 use crate::model::execution::request::{DedupKeys, Request, RequestKeys, Trigger};
 use crate::model::execution::trace::TraceContext;
-use crate::model::execution::{AttemptId, State};
+use crate::model::execution::{AttemptId, ExecutionState};
 use crate::model::id::ExecutionId;
-use crate::ports::ledger::{AcceptCommand, Acceptance, LedgerError, ResumeCommand};
+use crate::ports::ledger::{AcceptCommand, AcceptResult, AnswerCommand, LedgerError};
 use crate::services::Services;
 
 /// Admitted request that is being recorded.
@@ -45,10 +45,10 @@ impl Recording {
     /// Records the request, and reports the result to the actor. The task must complete even if the actor stops.
     pub(in crate::agent) async fn run(self) {
         let result = match self.starting_point.state {
-            State::Waiting => self.resume().await,
+            ExecutionState::Waiting => self.record_answer().await,
             _ => self.accept().await,
         };
-        let is_recorded = result.as_ref().is_ok_and(|recording| recording.is_recorded());
+        let is_recorded = result.as_ref().is_ok_and(|record_result| record_result.is_recorded());
         let is_unreported = self.agent.cast(AgentMsg::Recorded(self.id, result)).is_err();
         if is_unreported && is_recorded {
             settle_unacknowledged(&self.services, self.id).await; // The next actor may have read the ledger too early.
@@ -56,14 +56,14 @@ impl Recording {
     }
 
     /// Records a new request with redacted text.
-    async fn accept(&self) -> Result<RecordResult, LedgerError> {
+    async fn accept(&self) -> Result<RecordingResult, LedgerError> {
         let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
-        let (params, is_plain) = self.redacted_params();
+        let (params, is_unredacted) = self.redacted_params();
         let parts = &request.input.parts;
         let redacted =
             redact(parts, &services.redactor.current(), AttemptId::FIRST, TextChannel::Input, 0);
         let keys = self.dedup_keys(AttemptId::FIRST.turn);
-        let replayable = redacted.is_unredacted && is_plain;
+        let replayable = redacted.is_unredacted && is_unredacted;
         let accept = AcceptCommand {
             id: self.id,
             agent: request.agent.clone(),
@@ -71,40 +71,40 @@ impl Recording {
             message: request.message.clone(),
             keys,
             digest: self.keys.digest,
-            content: self.coalescing_key(),
+            coalescing_key: self.coalescing_key(),
             context: request.context.clone(),
             trigger: request.origin.trigger.clone(),
             trace: self.redacted_trace(),
             access: spec.access,
             replayable,
-            sealed: if replayable {
+            sealed_input: if replayable {
                 None
             } else {
                 services.input_sealer.seal(self.id, &request.input)
             },
             input: redacted.text,
-            pieces: redacted.pieces,
+            parts: redacted.pieces,
             params,
             overrides: request.overrides(),
             at: self.received_at,
         };
         Ok(match services.ledger.accept(accept).await? {
-            Acceptance::Created => RecordResult::Recorded,
-            Acceptance::Equivalent(source)
+            AcceptResult::Created => RecordingResult::Recorded,
+            AcceptResult::Equivalent(source)
                 if has_reusable_result(&services.ledger, source).await =>
             {
-                RecordResult::EquivalentSucceeded(source)
+                RecordingResult::EquivalentSucceeded(source)
             }
-            Acceptance::Equivalent(source) => RecordResult::Equivalent(source),
-            Acceptance::Duplicate(original) => RecordResult::Duplicate(original),
-            Acceptance::Conflict => RecordResult::Conflict,
+            AcceptResult::Equivalent(source) => RecordingResult::Equivalent(source),
+            AcceptResult::Duplicate(original) => RecordingResult::Duplicate(original),
+            AcceptResult::Conflict => RecordingResult::Conflict,
         })
     }
 
     /// Records the answer to a question.
-    async fn resume(&self) -> Result<RecordResult, LedgerError> {
+    async fn record_answer(&self) -> Result<RecordingResult, LedgerError> {
         let (services, request) = (&*self.services, &*self.request);
-        let (params, is_plain) = self.redacted_params();
+        let (params, is_unredacted) = self.redacted_params();
         let attempt_id = self.starting_point.attempt_id.next_turn();
         let redacted = redact(
             &request.input.parts,
@@ -113,8 +113,8 @@ impl Recording {
             TextChannel::Input,
             0,
         );
-        let replayable = redacted.is_unredacted && is_plain;
-        let resume = ResumeCommand {
+        let replayable = redacted.is_unredacted && is_unredacted;
+        let resume = AnswerCommand {
             id: self.id,
             agent: request.agent.clone(),
             owner: request.origin.owner,
@@ -124,19 +124,19 @@ impl Recording {
             keys: self.dedup_keys(attempt_id.turn),
             digest: self.keys.digest,
             replayable,
-            sealed: if replayable {
+            sealed_input: if replayable {
                 None
             } else {
                 services.input_sealer.seal(self.id, &request.input)
             },
             input: redacted.text,
-            pieces: redacted.pieces,
+            parts: redacted.pieces,
             params,
             overrides: request.overrides(),
             at: self.received_at,
         };
-        let is_open = services.ledger.resume(resume).await?;
-        Ok(if is_open { RecordResult::Recorded } else { RecordResult::QuestionClosed })
+        let is_open = services.ledger.record_answer(resume).await?;
+        Ok(if is_open { RecordingResult::Recorded } else { RecordingResult::QuestionClosed })
     }
 
     /// Returns the deduplication keys of a turn of an execution.
@@ -179,8 +179,8 @@ impl Recording {
     fn redacted_trace(&self) -> Option<TraceContext> {
         let (services, request) = (&*self.services, &*self.request);
         let TraceContext { state, .. } = request.origin.trace.as_ref()?;
-        let is_plain = services.redactor.current().redact(state) == *state;
-        let state = if is_plain { state.clone() } else { String::new() };
+        let is_unredacted = services.redactor.current().redact(state) == *state;
+        let state = if is_unredacted { state.clone() } else { String::new() };
         request.origin.trace.clone().map(|trace| TraceContext { state, ..trace })
     }
 }

@@ -12,9 +12,9 @@ use crate::agent::credential_gate::WaitCondition;
 use crate::execution::StartingPoint;
 use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::agent::quota::Deferral;
-use crate::model::execution::State;
+use crate::model::execution::ExecutionState;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::{Input, Overrides, Request, RequestKeys};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
@@ -29,14 +29,14 @@ pub(in crate::agent) struct QueuedRequest {
     pub(in crate::agent) reply: Option<RpcReplyPort<Result<SubmitReply, Failure>>>,
     pub(in crate::agent) progress: watch::Sender<Progress>,
     /// Displayed start time of the wait.
-    pub(in crate::agent) since: DateTime<Utc>,
+    pub(in crate::agent) queued_since: DateTime<Utc>,
     /// Tracing span of the request.
     pub(in crate::agent) span: tracing::Span,
     /// Deadline of the wait, on a monotonic clock.
     pub(in crate::agent) deadline: Instant,
     pub(in crate::agent) starting_point: StartingPoint,
     /// Execution whose result is taken, if any.
-    pub(in crate::agent) source: Option<ExecutionId>,
+    pub(in crate::agent) result_source: Option<ExecutionId>,
     /// Deferral of the execution, if it is deferred.
     pub(in crate::agent) deferral: Option<Deferral>,
     /// Probe of the credential, if the execution is one.
@@ -48,7 +48,7 @@ impl QueuedRequest {
     pub(in crate::agent) fn new(
         request: Arc<Request>,
         starting_point: StartingPoint,
-        since: DateTime<Utc>,
+        queued_since: DateTime<Utc>,
         deadline: Instant,
     ) -> Self {
         Self {
@@ -56,18 +56,18 @@ impl QueuedRequest {
             keys: None,
             reply: None,
             progress: watch::Sender::new(Progress::accepted()),
-            since,
+            queued_since,
             span: tracing::Span::none(),
             deadline,
             starting_point,
-            source: None,
+            result_source: None,
             deferral: None,
             probe: None,
         }
     }
 
     /// Creates an entry that restores an execution with an open question in order to end it.
-    pub(in crate::agent) fn for_open_question(record: &Record) -> Self {
+    pub(in crate::agent) fn for_open_question(record: &ExecutionRecord) -> Self {
         let request = Request {
             agent: record.agent.clone(),
             origin: record.origin(),
@@ -86,12 +86,12 @@ impl QueuedRequest {
     /// Creates the entry of an execution that was deferred in an earlier process. Its queue timeout starts when the
     /// deferral ends.
     pub(in crate::agent) fn restore_deferred(
-        record: &Record,
+        record: &ExecutionRecord,
         deferral: Deferral,
         request: Arc<Request>,
         now: DateTime<Utc>,
     ) -> Self {
-        let progress = Progress { state: State::Failed, ..Progress::accepted() };
+        let progress = Progress { state: ExecutionState::Failed, ..Progress::accepted() };
         let starting_point = StartingPoint::after_deferral(record, deferral);
         let (progress, deferral) = (watch::Sender::new(progress), Some(deferral));
         Self { progress, deferral, ..Self::new(request, starting_point, now, Instant::now()) }

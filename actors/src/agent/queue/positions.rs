@@ -13,7 +13,7 @@ use crate::model::id::ExecutionId;
 use crate::model::observation::status::QueuedStatus;
 
 /// Longest queue that is notified of every change.
-const SHORT_QUEUE_LENGTH: usize = 64;
+const MAX_SHORT_QUEUE_LENGTH: usize = 64;
 
 /// Minimum interval of notifications in a longer queue: a notification of thousands of entries at each change was most
 /// of the work.
@@ -51,7 +51,7 @@ impl RequestQueue {
 
     /// Decides when the entries are notified of a change of the queue.
     fn notice_timing(&mut self) -> NoticeTiming {
-        if self.entries.len() <= SHORT_QUEUE_LENGTH {
+        if self.entries.len() <= MAX_SHORT_QUEUE_LENGTH {
             NoticeTiming::Now
         } else if mem::replace(&mut self.is_notice_scheduled, true) {
             NoticeTiming::AlreadyScheduled
@@ -99,9 +99,10 @@ impl RequestQueue {
         let statuses = self.admission_queue.positions().filter_map(|(id, queued)| {
             let entry = self.entries.get(&id)?;
             let Queued { position, reason, until } = entry.displayed_position(queued, condition);
-            let deadline =
-                entry.deferral.map_or(entry.since + queue_timeout, |deferral| deferral.until);
-            Some(QueuedStatus { id, position, reason, since: entry.since, until, deadline })
+            let deadline = entry
+                .deferral
+                .map_or(entry.queued_since + queue_timeout, |deferral| deferral.until);
+            Some(QueuedStatus { id, position, reason, since: entry.queued_since, until, deadline })
         });
         statuses.collect()
     }

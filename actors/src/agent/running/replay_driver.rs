@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
 use crate::driver::report::{OutputWriter, Reporter, StoredOutput};
-use crate::driver::{AttemptLease, Driver, Lease, Work};
+use crate::driver::{AttemptLease, AttemptWork, Driver, Lease};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::workspace::Workspace;
 use crate::model::code::Code;
@@ -31,7 +31,7 @@ impl Driver for ReplayDriver {
         None
     }
 
-    fn start(&self, work: Work, reporter: Reporter) -> Lease {
+    fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         let replay = AttemptReplay {
             source: self.source,
             output: StoredOutput::new(self.source, Arc::clone(&self.ledger)),
@@ -41,7 +41,7 @@ impl Driver for ReplayDriver {
     }
 
     /// Starts again, because a replay only reads.
-    fn resume(&self, work: Work, reporter: Reporter) -> Lease {
+    fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         self.start(work, reporter)
     }
 }
@@ -72,7 +72,7 @@ struct AttemptReplay {
 }
 
 impl AttemptReplay {
-    async fn run(mut self, work: Work, reporter: Reporter) {
+    async fn run(mut self, work: AttemptWork, reporter: Reporter) {
         reporter.report_start(None);
         let result = self.replay(&work, &reporter).await.map_err(|error| {
             tracing::error!(execution = %work.execution, %error, "failed to copy result of duplicate");
@@ -85,7 +85,7 @@ impl AttemptReplay {
     }
 
     /// Replays the events of the other execution's last attempt.
-    async fn replay(&mut self, work: &Work, reporter: &Reporter) -> Result<(), LedgerError> {
+    async fn replay(&mut self, work: &AttemptWork, reporter: &Reporter) -> Result<(), LedgerError> {
         let message =
             format!("the result is that of `{}`, which had the same request", self.source);
         reporter.record_event(EventKind::Warning { message }).await?;
@@ -103,7 +103,7 @@ impl AttemptReplay {
     async fn convert_event(
         &mut self,
         event: EventKind,
-        work: &Work,
+        work: &AttemptWork,
         output_writer: &mut OutputWriter,
     ) -> Result<Option<EventKind>, LedgerError> {
         Ok(match event {

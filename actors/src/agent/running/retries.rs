@@ -13,13 +13,13 @@ use crate::agent::queue::QueuedRequest;
 use crate::agent::tasks::AgentTasks;
 use crate::agent::{AgentArgs, AgentMsg};
 use crate::decide::execution::{ExecutionEvent, NextAttempt};
-use crate::decide::retry::{RetryDecision, RetryHistory, RetryPolicy, retry_decision};
-use crate::execution::recover::{ContinuedWork, cancel_suspended};
+use crate::decide::retry::{RetryDecision, RetryHistory, RetryPolicy, decide_retry};
+use crate::execution::recovery::{ContinuedWork, cancel_suspended};
 use crate::execution::{AttemptFailure, ExecutionMsg, StartingPoint};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
-use crate::model::execution::record::Record;
-use crate::model::execution::{AttemptId, State};
+use crate::model::execution::record::ExecutionRecord;
+use crate::model::execution::{AttemptId, ExecutionState};
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{ExecutionStatus, Health};
 use crate::services::credential_breakers::BreakerProbe;
@@ -30,12 +30,12 @@ pub(super) struct ExecutionRetries {
     policy: RetryPolicy,
     history: RetryHistory,
     /// Failed attempt after which the agent has decided to try again.
-    failed: Option<FailedAttemptPause>,
+    failed: Option<RetriedAttempt>,
 }
 
 /// Failed attempt that another one follows.
 #[derive(Debug)]
-struct FailedAttemptPause {
+struct RetriedAttempt {
     report: AttemptFailure,
     /// Pause before the next attempt; `None` for a deferral, during which the execution is in the queue.
     pause: Option<Duration>,
@@ -47,7 +47,7 @@ impl ExecutionRetries {
     /// Creates the retries of an execution with this definition and starting point. Deferrals of an earlier process
     /// count, so that a restart of the service does not begin the backoff anew.
     pub(super) const fn new(spec: &AgentSpec, starting_point: &StartingPoint) -> Self {
-        let policy = RetryPolicy::of(spec);
+        let policy = RetryPolicy::from_spec(spec);
         let policy = if starting_point.is_unredacted { policy } else { policy.without_input() };
         Self { policy, history: starting_point.retry_history, failed: None }
     }
@@ -57,7 +57,7 @@ impl ExecutionRetries {
         let AttemptFailure { attempt, failure, .. } = &report;
         self.history.count_own_retries(failure);
         let (next_attempt, pause) =
-            match retry_decision(&self.policy, self.history, *attempt, failure) {
+            match decide_retry(&self.policy, self.history, *attempt, failure) {
                 RetryDecision::GiveUp => return NextAttempt::None,
                 RetryDecision::Retry(pause) => (NextAttempt::AfterPause, Some(pause)),
                 RetryDecision::Defer(wait, cause) => {
@@ -66,7 +66,7 @@ impl ExecutionRetries {
                     (NextAttempt::AfterDeferral(deferral), None)
                 }
             };
-        self.failed = Some(FailedAttemptPause { report, pause, period: None });
+        self.failed = Some(RetriedAttempt { report, pause, period: None });
         next_attempt
     }
 
@@ -103,7 +103,7 @@ impl RunningExecution {
         Some(QueuedRequest {
             progress: self.progress,
             span: self.request_span,
-            source: self.source,
+            result_source: self.result_source,
             probe: self.probe,
             ..entry
         })
@@ -180,8 +180,8 @@ impl ExecutionControl<'_> {
     pub(in crate::agent) fn handle_failure(&mut self, id: ExecutionId) {
         let execution = self.running.executions.get_mut(&id);
         // In another state the actor has stopped for another reason: the ledger refused its claim.
-        let failed =
-            execution.filter(|execution| execution.progress.borrow().state == State::Failed);
+        let failed = execution
+            .filter(|execution| execution.progress.borrow().state == ExecutionState::Failed);
         let now = self.args.services.clock.now();
         let pause = failed.and_then(|failed| {
             Some((failed.retries.begin_pause(now)?, failed.cancellation.take()))
@@ -217,10 +217,10 @@ impl ExecutionControl<'_> {
     /// Cancels an execution that holds a slot: its actor, or the pause before its next attempt.
     pub(in crate::agent) fn cancel(&mut self, id: ExecutionId, reason: String) {
         if self.running.paused_attempt(id).is_some() {
-            self.end_pause(id, ExecutionEvent::Cancel { reason });
+            self.end_pause(id, ExecutionEvent::CancelRequested { reason });
         } else if let Some(execution) = self.running.executions.get_mut(&id) {
             execution.cancellation = Some(reason.clone());
-            let cancel = ExecutionEvent::Cancel { reason };
+            let cancel = ExecutionEvent::CancelRequested { reason };
             _ = execution.actor.cast(ExecutionMsg::Event(cancel));
         }
     }
@@ -228,13 +228,13 @@ impl ExecutionControl<'_> {
     /// Cancels an execution that has no actor: one with an open question, or suspended work while the service stops.
     pub(in crate::agent) fn cancel_without_actor(
         &mut self,
-        record: &Record,
+        record: &ExecutionRecord,
         reason: String,
         is_draining: bool,
     ) {
         let definition = self.args.definition();
         if record.awaits_answer() {
-            let cancel = ExecutionEvent::Cancel { reason };
+            let cancel = ExecutionEvent::CancelRequested { reason };
             let start = ExecutionStart::for_open_question(record, definition, cancel);
             self.running.start(start, &self.args.services, self.tasks);
         } else if is_draining && record.state.is_at_work() {
@@ -255,7 +255,7 @@ impl ExecutionControl<'_> {
 
     /// Starts another actor for an execution that pauses.
     fn end_pause(&mut self, id: ExecutionId, first_event: ExecutionEvent) {
-        let Some(execution) = self.running.detach(id) else { return };
+        let Some(execution) = self.running.remove_entry(id) else { return };
         let definition = execution.definition.clone();
         if let Some(entry) = execution.into_next_attempt(self.args.services.clock.now()) {
             let start = ExecutionStart { id, entry, definition, first_event };

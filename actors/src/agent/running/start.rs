@@ -12,7 +12,7 @@ use crate::agent::tasks::AgentTasks;
 use crate::agent::{AgentDefinition, AgentMsg};
 use crate::decide::execution::{ExecutionEvent, ExecutionPolicy};
 use crate::execution::{ExecutionActor, ExecutionArgs, ExecutionPlan};
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::trace::TraceContext;
 use crate::model::id::ExecutionId;
 use crate::services::Services;
@@ -32,7 +32,7 @@ pub(in crate::agent) struct ExecutionStart {
 impl ExecutionStart {
     /// Creates the start that ends an execution with an open question.
     pub(in crate::agent) fn for_open_question(
-        record: &Record,
+        record: &ExecutionRecord,
         definition: AgentDefinition,
         first_event: ExecutionEvent,
     ) -> Self {
@@ -54,27 +54,35 @@ impl RunningExecutions {
         tasks: &mut AgentTasks,
     ) {
         let ExecutionStart { id, entry, definition, first_event } = start;
-        let QueuedRequest { request, progress, starting_point, source, since, probe, .. } = entry;
+        let QueuedRequest {
+            request,
+            progress,
+            starting_point,
+            result_source,
+            queued_since,
+            probe,
+            ..
+        } = entry;
         let request_span = entry.span;
         let AgentDefinition { spec, driver } = definition.clone();
-        let driver = match source {
+        let driver = match result_source {
             None => driver,
             Some(source) => Arc::new(ReplayDriver { source, ledger: Arc::clone(&services.ledger) }),
         };
         // The span has the highest level, so that no log filter omits its ids.
-        let trace_id = TraceContext::of_execution(request.origin.trace.as_ref(), id).id;
+        let trace_id = TraceContext::for_execution(request.origin.trace.as_ref(), id).id;
         let span = tracing::error_span!(parent: &request_span, "execution", execution = %id, agent = %spec.id, %trace_id);
         progress.send_if_modified(|progress| {
-            progress.deferred = None;
+            progress.deferral = None;
             progress.set_queue_position(None) // The execution has left the queue.
         });
         let retries = ExecutionRetries::new(&spec, &starting_point);
         let (agent, agent_on_failure) = (tasks.agent().clone(), tasks.agent().clone());
         let args = ExecutionArgs {
             id,
-            plan: ExecutionPlan { first_event, policy: ExecutionPolicy::of(&spec) },
+            plan: ExecutionPlan { first_event, policy: ExecutionPolicy::from_spec(&spec) },
             starting_point,
-            since,
+            queued_since,
             request: Arc::clone(&request),
             spec,
             driver,
@@ -95,7 +103,7 @@ impl RunningExecutions {
                     definition,
                     request,
                     request_span,
-                    source,
+                    result_source,
                     retries,
                     cancellation: None,
                     probe,

@@ -12,7 +12,7 @@ use crate::agent::{AgentArgs, AgentDefinition, AgentMsg};
 use crate::decide::execution::ExecutionEvent;
 use crate::decide::recovery::restart::RestartDecision;
 use crate::execution::StartingPoint;
-use crate::execution::recover::{ContinuedWork, settle_interrupted, take_over};
+use crate::execution::recovery::{ContinuedWork, settle_interrupted, take_over};
 use crate::model::execution::progress::Progress;
 use crate::model::id::ExecutionId;
 
@@ -26,7 +26,7 @@ impl RunningExecutions {
         tasks: &mut AgentTasks,
     ) {
         let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
-        tasks.report(async move {
+        tasks.spawn_reporting(async move {
             settle_interrupted(&services, &*driver, id).await;
             AgentMsg::InterruptedSettled(id)
         });
@@ -48,7 +48,7 @@ impl RunningExecutions {
         tracing::error!(execution = %id, agent = %args.spec.id, %fault, "execution crashed");
         if self.permit_replacement(id) {
             let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
-            tasks.report(async move {
+            tasks.spawn_reporting(async move {
                 let work = take_over(&services, &*driver, id).await;
                 work.map_or(AgentMsg::InterruptedSettled(id), |work| {
                     AgentMsg::TakeoverClaimed(Box::new(work))
@@ -74,12 +74,12 @@ impl RunningExecutions {
         let ContinuedWork { record, request, claimed_work, recorded_events, is_unredacted } =
             continued;
         let (id, definition) = (record.id, self.definition(record.id, args));
-        let progress = match self.detach(id) {
+        let progress = match self.remove_entry(id) {
             Some(RunningExecution { progress, .. }) => progress,
             None => watch::Sender::new(Progress { state: record.state, ..Progress::accepted() }),
         };
         let run_time = claimed_work.run_time.unwrap_or_else(|| args.age(record.changed_at));
-        let starting_point = StartingPoint::of_held_work(&record, recorded_events, is_unredacted);
+        let starting_point = StartingPoint::for_held_work(&record, recorded_events, is_unredacted);
         let deadline = args.queue_deadline(Duration::ZERO);
         let entry = QueuedRequest::new(request, starting_point, record.accepted_at, deadline);
         let entry = QueuedRequest { progress, ..entry };

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lockout::ClientOrigin;
+use super::lockout::ClientNetwork;
 use crate::model::id::PrincipalId;
 
 /// Number of connections that are inspected for one that can be displaced. If the requests of all of them
@@ -85,7 +85,7 @@ impl<K: Ord + Copy> ConnectionGroups<K> {
 /// Holder of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionHolder {
-    Network(ClientOrigin),
+    Network(ClientNetwork),
     Principal(PrincipalId),
 }
 
@@ -95,7 +95,7 @@ pub struct ConnectionTable {
     limit: usize,
     last_number: u64,
     holders: BTreeMap<ConnectionId, ConnectionHolder>,
-    networks: ConnectionGroups<ClientOrigin>,
+    networks: ConnectionGroups<ClientNetwork>,
     principals: ConnectionGroups<PrincipalId>,
     /// Displaced connections that are still open.
     closing: BTreeSet<ConnectionId>,
@@ -140,7 +140,7 @@ impl ConnectionTable {
     /// not displaced: its request has arrived and waits to be read, so its caller is not known yet.
     pub fn admit(
         &mut self,
-        origin: ClientOrigin,
+        origin: ClientNetwork,
         has_unread_request: impl Fn(ConnectionId) -> bool,
     ) -> ConnectionAdmission {
         if self.holders.len() + self.closing.len() >= self.limit + Self::slack(self.limit) {
@@ -207,13 +207,13 @@ impl ConnectionTable {
 
     /// Returns the number of displaced connections that are still open.
     #[must_use]
-    pub fn closing(&self) -> usize {
+    pub fn closing_count(&self) -> usize {
         self.closing.len()
     }
 
     /// Returns the number of open connections, without those that are being closed.
     #[must_use]
-    pub fn open(&self) -> usize {
+    pub fn open_count(&self) -> usize {
         self.holders.len()
     }
 

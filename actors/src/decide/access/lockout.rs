@@ -26,17 +26,17 @@ const IPV4_MAPPED_PREFIX: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 /// Network that a request comes from. A whole /64 network of IPv6 counts as one origin, because one caller
 /// can use all of its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ClientOrigin {
+pub enum ClientNetwork {
     /// An IPv4 address.
     V4([u8; 4]),
     /// The first 64 bits of an IPv6 address.
     V6([u8; 8]),
 }
 
-impl ClientOrigin {
+impl ClientNetwork {
     /// Returns the origin of an IPv6 address; a mapped IPv4 address becomes an IPv4 origin.
     #[must_use]
-    pub fn of_v6(octets: [u8; 16]) -> Self {
+    pub fn from_v6(octets: [u8; 16]) -> Self {
         if let Some([a, b, c, d]) = octets.strip_prefix(&IPV4_MAPPED_PREFIX) {
             return Self::V4([*a, *b, *c, *d]);
         }
@@ -66,7 +66,7 @@ struct FailureHistory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockoutDecision {
     /// The failure was counted, or was refused already.
-    Counted,
+    NoNewBlock,
     /// From now on, this credential is blocked at this address.
     CredentialBlocked,
     /// From now on, every wrong credential of this address is blocked.
@@ -75,24 +75,24 @@ pub enum LockoutDecision {
 
 /// Table of the addresses that failed to authenticate. Times are measured from the start of the service.
 #[derive(Debug, Clone)]
-pub struct Lockout {
+pub struct LockoutTable {
     spec: LockoutSpec,
-    histories: BTreeMap<ClientOrigin, FailureHistory>,
+    histories: BTreeMap<ClientNetwork, FailureHistory>,
     /// The known addresses in the order of their last failures.
-    order: BTreeMap<u64, ClientOrigin>,
+    addresses_by_last_failure: BTreeMap<u64, ClientNetwork>,
     last_order: u64,
     /// Failures and blocked credentials in the table.
     entry_count: usize,
 }
 
-impl Lockout {
+impl LockoutTable {
     /// Creates an empty table.
     #[must_use]
     pub const fn new(spec: LockoutSpec) -> Self {
         Self {
             spec,
             histories: BTreeMap::new(),
-            order: BTreeMap::new(),
+            addresses_by_last_failure: BTreeMap::new(),
             last_order: 0,
             entry_count: 0,
         }
@@ -102,7 +102,7 @@ impl Lockout {
     #[must_use]
     pub fn remaining_block(
         &self,
-        origin: ClientOrigin,
+        origin: ClientNetwork,
         digest: CredentialDigest,
         now: Duration,
     ) -> Option<Duration> {
@@ -117,12 +117,12 @@ impl Lockout {
     /// Counts a wrong credential. A blocked credential is not counted, so a block is never extended.
     pub fn record_failure(
         &mut self,
-        origin: ClientOrigin,
+        origin: ClientNetwork,
         digest: CredentialDigest,
         now: Duration,
     ) -> LockoutDecision {
         if self.remaining_block(origin, digest, now).is_some() {
-            return LockoutDecision::Counted;
+            return LockoutDecision::NoNewBlock;
         }
         let spec = self.spec;
         let history = self.touch(origin);
@@ -143,21 +143,24 @@ impl Lockout {
     }
 
     /// Returns the history of an address, which becomes the latest one that failed.
-    fn touch(&mut self, origin: ClientOrigin) -> &mut FailureHistory {
+    fn touch(&mut self, origin: ClientNetwork) -> &mut FailureHistory {
         self.last_order += 1;
         if !self.histories.contains_key(&origin) && self.histories.len() >= MAX_REMEMBERED_ADDRESSES
         {
             self.forget_oldest();
         }
         let history = self.histories.entry(origin).or_default();
-        self.order.remove(&history.last_failure_order);
+        self.addresses_by_last_failure.remove(&history.last_failure_order);
         history.last_failure_order = self.last_order;
-        self.order.insert(self.last_order, origin);
+        self.addresses_by_last_failure.insert(self.last_order, origin);
         history
     }
 
     fn forget_oldest(&mut self) {
-        let oldest = self.order.pop_first().and_then(|(_, origin)| self.histories.remove(&origin));
+        let oldest = self
+            .addresses_by_last_failure
+            .pop_first()
+            .and_then(|(_, origin)| self.histories.remove(&origin));
         self.entry_count -= oldest.map_or(0, |history| history.entry_count());
     }
 }
@@ -194,7 +197,7 @@ impl FailureHistory {
             self.blocked.push((digest, blocked_until));
             LockoutDecision::CredentialBlocked
         } else {
-            LockoutDecision::Counted
+            LockoutDecision::NoNewBlock
         }
     }
 

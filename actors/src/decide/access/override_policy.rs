@@ -17,7 +17,7 @@ const MAX_REPORTED_NAME_BYTES: usize = 64;
 ///
 /// # Errors
 /// Returns `override-refused`. The sentence names only what the caller named, and nothing of the machine.
-pub fn check(
+pub fn check_overrides(
     override_policy: &OverridePolicy,
     overrides: &Overrides,
     redactor: &Redactor,
@@ -86,7 +86,7 @@ mod tests {
 
     fn is_allowed(override_policy: &OverridePolicy, overrides: &Overrides) -> bool {
         let redactor = Redactor::new([]);
-        check(override_policy, overrides, &redactor).is_ok()
+        check_overrides(override_policy, overrides, &redactor).is_ok()
     }
 
     fn folder_override(path: &str) -> Overrides {

@@ -16,7 +16,7 @@ pub struct CumulativeUsage {
 impl CumulativeUsage {
     /// Continues from the counters that a session had reported before.
     #[must_use]
-    pub const fn of(reported: CounterValues) -> Self {
+    pub const fn from_totals(reported: CounterValues) -> Self {
         Self { reported }
     }
 
@@ -28,7 +28,7 @@ impl CumulativeUsage {
 
     /// Returns the increments, and true if they are still the totals of the session, because no earlier report is
     /// known. A counter that decreased was reset by the program.
-    pub fn advance(&mut self, counters: CounterValues) -> (CounterValues, bool) {
+    pub fn record_totals(&mut self, counters: CounterValues) -> (CounterValues, bool) {
         let is_first = counters.keys().all(|name| !self.reported.contains_key(name));
         let increments = counters.iter().map(|(name, number)| {
             let previous = self.reported.get(name);
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn usage_that_was_counted_is_not_counted_again() {
         let mut counters = CumulativeUsage::default();
-        let mut advance = |value| counters.advance(counter_values(value));
+        let mut advance = |value| counters.record_totals(counter_values(value));
         assert_eq!(
             advance(json!({"a": 5, "c": 0.5})),
             (counter_values(json!({"a": 5, "c": 0.5})), true)
@@ -85,9 +85,9 @@ mod tests {
             (counter_values(json!({"a": 2, "c": 0.25})), false)
         );
         assert_eq!(advance(json!({"a": 3})), (counter_values(json!({"a": 3})), false));
-        let mut continued = CumulativeUsage::of(counter_values(json!({"a": 4})));
+        let mut continued = CumulativeUsage::from_totals(counter_values(json!({"a": 4})));
         assert_eq!(
-            continued.advance(counter_values(json!({"a": 6}))),
+            continued.record_totals(counter_values(json!({"a": 6}))),
             (counter_values(json!({"a": 2})), false)
         );
     }

@@ -3,13 +3,13 @@
 use chrono::{DateTime, Utc};
 
 use crate::model::failure::Failure;
-use crate::model::program::Exit;
+use crate::model::program::ProcessExit;
 
 /// Results of an ended attempt. All text is raw.
 #[derive(Debug, Clone)]
 pub struct AttemptOutcome<'t> {
     /// Exit status of the process.
-    pub exit: Exit,
+    pub exit: ProcessExit,
     /// Answer; `None` if the file or the location in the JSON document does not exist.
     pub answer: Option<&'t str>,
     /// True if the attempt returned more than the text of the answer: an artifact or a final message.
@@ -21,7 +21,7 @@ pub struct AttemptOutcome<'t> {
     /// Result that the program reported in events.
     pub reported_result: ReportedResult,
     /// End time of the attempt.
-    pub now: DateTime<Utc>,
+    pub ended_at: DateTime<Utc>,
 }
 
 /// Result that a program reports besides its answer.
@@ -30,7 +30,7 @@ pub struct ReportedResult {
     /// Failure that the program reported, in text that may be shown.
     pub failure: Option<Failure>,
     /// HTTP status code of the latest error response of the service behind the program.
-    pub status: Option<u16>,
+    pub http_status: Option<u16>,
     /// True if the final event of the output is missing.
     pub lacks_final_event: bool,
     /// Tools that were denied to the program, in text that may be shown.

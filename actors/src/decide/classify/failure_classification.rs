@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::attempt_outcome::AttemptOutcome;
 use super::{http_status_parser, quota_reset_parser};
-use crate::decide::retry::quota::MAX_RATE_LIMIT_WAIT;
+use crate::decide::retry::deferral::MAX_RATE_LIMIT_WAIT;
 use crate::model::agent::success_criteria::{FailureMatchers, FailureRules};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -34,7 +34,7 @@ pub(in crate::decide) fn classify(
 fn by_status((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     let status = attempt_outcome
         .reported_result
-        .status
+        .http_status
         .or_else(|| status_in_text(program, attempt_outcome))?;
     failure_of_status(status, (program, attempt_outcome))
 }
@@ -83,7 +83,8 @@ fn quota_or_rate_limit(
     matched_code: Option<Code>,
     (program, attempt_outcome): FailureCase<'_>,
 ) -> Code {
-    let retry_after = reset_time(program, attempt_outcome).map(|until| until - attempt_outcome.now);
+    let retry_after =
+        reset_time(program, attempt_outcome).map(|until| until - attempt_outcome.ended_at);
     let is_quota = match retry_after.and_then(|retry_after| retry_after.to_std().ok()) {
         Some(retry_after) => retry_after > MAX_RATE_LIMIT_WAIT,
         None => {
@@ -215,7 +216,7 @@ fn reset_time(
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Option<DateTime<Utc>> {
     let reported_failure = attempt_outcome.reported_result.failure.as_ref();
-    let find_in_text = |text: &str| quota_reset_parser::find(text, attempt_outcome.now);
+    let find_in_text = |text: &str| quota_reset_parser::find(text, attempt_outcome.ended_at);
     reported_failure
         .and_then(|reported_failure| {
             reported_failure.until.or_else(|| find_in_text(&reported_failure.message))

@@ -6,7 +6,7 @@ pub use crate::decide::classify::attempt_outcome::{AttemptOutcome, ReportedResul
 use crate::decide::classify::{failure_classification, tty_prompt_detection};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
-use crate::model::program::{Exit, OutputMethod, ProgramSpec};
+use crate::model::program::{OutputMethod, ProcessExit, ProgramSpec};
 
 /// Decides whether an attempt succeeded. The failure rules and the known status codes classify a failed attempt,
 /// whatever its first fault was; an attempt that waited for a person is never classified as transient, because a retry
@@ -99,13 +99,15 @@ fn other_spawn_failure(errno: i32) -> Failure {
     Failure::new(Code::NotStarted, format!("the program could not be started (error {errno})"))
 }
 
-fn check_exit(program: &ProgramSpec, exit: Exit) -> Result<(), Failure> {
+fn check_exit(program: &ProgramSpec, exit: ProcessExit) -> Result<(), Failure> {
     match exit {
-        Exit::Signal(signal) => {
+        ProcessExit::Signal(signal) => {
             Err(Failure::new(Code::Killed, format!("killed by signal {signal}")))
         }
-        Exit::Code(code) if program.success.exit_codes.contains(&code) => Ok(()),
-        Exit::Code(code) => Err(Failure::new(Code::Exit, format!("exited with code {code}"))),
+        ProcessExit::Code(code) if program.success.exit_codes.contains(&code) => Ok(()),
+        ProcessExit::Code(code) => {
+            Err(Failure::new(Code::Exit, format!("exited with code {code}")))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Deadline that pauses while an interaction is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PausedDeadline {
+pub enum PausableDeadline {
     /// Warning before the end of the run time.
     RunWarning,
     /// End of the run time.
@@ -18,26 +18,26 @@ pub enum DeadlineDecision {
     /// The deadline has passed.
     Passed,
     /// The deadline passes after this time, unless another interaction opens.
-    After(Duration),
+    Postponed(Duration),
     /// An interaction is open. The deadline is decided again when the last one closes.
     Held,
 }
 
 /// Time during which at least one interaction of an attempt was open. Times are offsets from the start of the attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DeadlinePause {
+pub struct InteractionPauses {
     open_interactions: u32,
     /// Time at which the first of the open interactions opened.
     open_since: Duration,
     /// Sum of the ended pauses.
     total_pause: Duration,
     /// Pause that the timer of each deadline has already waited for.
-    waited: BTreeMap<PausedDeadline, Duration>,
+    waited: BTreeMap<PausableDeadline, Duration>,
     /// Deadlines whose timers fired while an interaction was open, with the time of that.
-    held: Vec<(PausedDeadline, Duration)>,
+    held: Vec<(PausableDeadline, Duration)>,
 }
 
-impl DeadlinePause {
+impl InteractionPauses {
     /// Counts an interaction that opened at this time.
     pub fn record_open(&mut self, now: Duration) {
         if self.open_interactions == 0 {
@@ -48,7 +48,7 @@ impl DeadlinePause {
 
     /// Counts an interaction that closed at this time. Returns the deadlines whose timers fired meanwhile, each with
     /// the time after which it passes.
-    pub fn record_close(&mut self, now: Duration) -> Vec<(PausedDeadline, Duration)> {
+    pub fn record_close(&mut self, now: Duration) -> Vec<(PausableDeadline, Duration)> {
         self.open_interactions = self.open_interactions.saturating_sub(1);
         if self.open_interactions > 0 {
             return Vec::new();
@@ -70,19 +70,19 @@ impl DeadlinePause {
     }
 
     /// Decides about a deadline whose timer fired at this time.
-    pub fn decide(&mut self, deadline: PausedDeadline, now: Duration) -> DeadlineDecision {
+    pub fn decide(&mut self, deadline: PausableDeadline, now: Duration) -> DeadlineDecision {
         if self.is_open() {
             self.held.push((deadline, now));
             return DeadlineDecision::Held;
         }
         match self.take_unserved_pause(deadline) {
             Duration::ZERO => DeadlineDecision::Passed,
-            unserved_pause => DeadlineDecision::After(unserved_pause),
+            unserved_pause => DeadlineDecision::Postponed(unserved_pause),
         }
     }
 
     /// Returns the part of the pauses for which the timer of a deadline has not waited, and counts it as waited for.
-    fn take_unserved_pause(&mut self, deadline: PausedDeadline) -> Duration {
+    fn take_unserved_pause(&mut self, deadline: PausableDeadline) -> Duration {
         let waited = self.waited.insert(deadline, self.total_pause).unwrap_or_default();
         self.total_pause.saturating_sub(waited)
     }
@@ -92,7 +92,7 @@ impl DeadlinePause {
 mod tests {
     use super::*;
 
-    const RUN: PausedDeadline = PausedDeadline::Run;
+    const RUN: PausableDeadline = PausableDeadline::Run;
 
     fn seconds(count: u64) -> Duration {
         Duration::from_secs(count)
@@ -100,23 +100,23 @@ mod tests {
 
     #[test]
     fn a_deadline_without_interactions_passes_in_time() {
-        assert_eq!(DeadlinePause::default().decide(RUN, seconds(9)), DeadlineDecision::Passed);
+        assert_eq!(InteractionPauses::default().decide(RUN, seconds(9)), DeadlineDecision::Passed);
     }
 
     #[test]
     fn a_closed_pause_postpones_each_deadline_once() {
-        let mut pause = DeadlinePause::default();
+        let mut pause = InteractionPauses::default();
         pause.record_open(seconds(10));
         assert_eq!(pause.record_close(seconds(40)), []);
         let mut decide = |deadline| pause.decide(deadline, seconds(60));
-        assert_eq!(decide(RUN), DeadlineDecision::After(seconds(30)));
-        assert_eq!(decide(PausedDeadline::RunWarning), DeadlineDecision::After(seconds(30)));
+        assert_eq!(decide(RUN), DeadlineDecision::Postponed(seconds(30)));
+        assert_eq!(decide(PausableDeadline::RunWarning), DeadlineDecision::Postponed(seconds(30)));
         assert_eq!(decide(RUN), DeadlineDecision::Passed);
     }
 
     #[test]
     fn a_deadline_during_a_pause_waits_for_its_rest() {
-        let mut pause = DeadlinePause::default();
+        let mut pause = InteractionPauses::default();
         pause.record_open(seconds(10));
         pause.record_open(seconds(20));
         assert_eq!(pause.decide(RUN, seconds(30)), DeadlineDecision::Held);

@@ -2,23 +2,25 @@
 
 use super::settlement::{cancelled_end, end_execution, failed_end, queue_timeout_end};
 use super::{
-    CLAIM_RETRY_PAUSE, Deadline, ExecutionEffect as Effect, ExecutionEnd, ExecutionEvent as Event,
-    ExecutionPhase as Phase, ExecutionPolicy,
+    CLAIM_RETRY_PAUSE, ExecutionDeadline, ExecutionEffect as Effect, ExecutionEnd,
+    ExecutionEvent as Event, ExecutionPhase as Phase, ExecutionPolicy,
 };
 use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase};
 use crate::model::code::Code;
-use crate::model::execution::{AttemptId, State};
+use crate::model::execution::{AttemptId, ExecutionState};
 use crate::model::failure::Failure;
 
 pub(super) fn step_idle(event: ExecutionEvent) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        Event::Begin => start_claim(AttemptId::FIRST, State::Idle),
-        Event::Cancel { reason } => {
-            end_execution(AttemptId::FIRST, State::Idle, cancelled_end(reason))
+        Event::SlotAvailable => start_claim(AttemptId::FIRST, ExecutionState::Idle),
+        Event::CancelRequested { reason } => {
+            end_execution(AttemptId::FIRST, ExecutionState::Idle, cancelled_end(reason))
         }
-        Event::QueueExpired => end_execution(AttemptId::FIRST, State::Idle, queue_timeout_end()),
-        Event::Denied { failure } => {
-            end_execution(AttemptId::FIRST, State::Idle, failed_end(failure))
+        Event::QueueExpired => {
+            end_execution(AttemptId::FIRST, ExecutionState::Idle, queue_timeout_end())
+        }
+        Event::StartRefused { failure } => {
+            end_execution(AttemptId::FIRST, ExecutionState::Idle, failed_end(failure))
         }
         event => (Phase::Idle, vec![Effect::Ignore { event }]),
     }
@@ -26,7 +28,7 @@ pub(super) fn step_idle(event: ExecutionEvent) -> (ExecutionPhase, Vec<Execution
 
 pub(super) fn start_claim(
     attempt_id: AttemptId,
-    from: State,
+    from: ExecutionState,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     (
         Phase::Claiming { attempt_id, from, requested_end: None },
@@ -36,7 +38,7 @@ pub(super) fn start_claim(
 
 pub(super) fn step_claiming(
     attempt_id: AttemptId,
-    from: State,
+    from: ExecutionState,
     requested_end: Option<ExecutionEnd>,
     event: ExecutionEvent,
     policy: &ExecutionPolicy,
@@ -44,15 +46,15 @@ pub(super) fn step_claiming(
     match (event, requested_end) {
         (Event::Claimed { attempt_id: id }, None) if id == attempt_id => {
             let deadline_event =
-                Event::DeadlinePassed { attempt_id: id, deadline: Deadline::Start };
+                Event::DeadlinePassed { attempt_id: id, deadline: ExecutionDeadline::Start };
             let start_timer =
                 Effect::SendLater { after: policy.deadlines.start, event: deadline_event };
             (Phase::Starting { attempt_id }, vec![Effect::Start { attempt_id }, start_timer])
         }
         (Event::Claimed { attempt_id: id }, Some(ending)) if id == attempt_id => {
-            end_execution(attempt_id, State::Starting, ending)
+            end_execution(attempt_id, ExecutionState::Starting, ending)
         }
-        (Event::Busy { attempt_id: id, waited }, None) if id == attempt_id => {
+        (Event::ResourceBusy { attempt_id: id, waited }, None) if id == attempt_id => {
             let remaining = policy.queue_timeout.saturating_sub(waited);
             if remaining.is_zero() {
                 return end_execution(attempt_id, from, queue_timeout_end());
@@ -62,7 +64,7 @@ pub(super) fn step_claiming(
             (Phase::Claiming { attempt_id, from, requested_end: None }, vec![retry_claim])
         }
         (
-            Event::Busy { attempt_id: id, .. } | Event::ClaimFailed { attempt_id: id },
+            Event::ResourceBusy { attempt_id: id, .. } | Event::ClaimFailed { attempt_id: id },
             Some(ending),
         ) if id == attempt_id => end_execution(attempt_id, from, ending),
         (Event::ClaimDue { attempt_id: id }, None) if id == attempt_id => {
@@ -80,7 +82,7 @@ pub(super) fn step_claiming(
             )
         }
         (Event::Superseded, _) => (Phase::Done { outcome: None }, vec![Effect::Finish]),
-        (Event::Cancel { reason }, None) => (
+        (Event::CancelRequested { reason }, None) => (
             Phase::Claiming { attempt_id, from, requested_end: Some(cancelled_end(reason)) },
             Vec::new(),
         ),

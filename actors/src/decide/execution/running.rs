@@ -4,39 +4,37 @@ use std::time::Duration;
 
 use super::settlement::{cancelled_end, end_execution, failed_end, record_transition};
 use super::{
-    DRIVER_STOP_TIMEOUT, Deadline, ExecutionEffect as Effect, ExecutionEnd,
+    DRIVER_STOP_TIMEOUT, ExecutionDeadline, ExecutionEffect as Effect, ExecutionEnd,
     ExecutionEvent as Event, ExecutionPhase as Phase, ExecutionPolicy, NextAttempt,
 };
 use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase, warning_time};
 use crate::model::code::Code;
 use crate::model::execution::event::DeadlineKind;
-use crate::model::execution::{AttemptId, Outcome, State};
+use crate::model::execution::{AttemptId, ExecutionState, Outcome};
 use crate::model::failure::Failure;
 
 pub(super) fn step_active(
     attempt_id: AttemptId,
-    state: State,
+    state: ExecutionState,
     event: ExecutionEvent,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    let is_starting = state == ExecutionState::Starting;
+    let is_running = state == ExecutionState::Running;
     match event {
-        Event::Started { attempt_id: id } if id == attempt_id && state == State::Starting => {
+        Event::Started { attempt_id: id } if id == attempt_id && is_starting => {
             start_running(attempt_id, policy)
         }
         Event::Resumed { attempt_id: id, run_time } if id == attempt_id => {
             resume_work(attempt_id, state, run_time, policy)
         }
-        Event::RunDeadlineNear { attempt_id: id }
-            if id == attempt_id && state == State::Running =>
-        {
+        Event::RunDeadlineNear { attempt_id: id } if id == attempt_id && is_running => {
             warn_of_deadline(attempt_id, policy)
         }
-        Event::Silent { attempt_id: id, silence }
-            if id == attempt_id && state == State::Running =>
-        {
+        Event::Silent { attempt_id: id, silence } if id == attempt_id && is_running => {
             handle_silence(attempt_id, silence, policy)
         }
-        Event::HeartbeatDue { attempt_id: id } if id == attempt_id && state == State::Running => {
+        Event::HeartbeatDue { attempt_id: id } if id == attempt_id && is_running => {
             let effects = [Effect::ReadUsage { attempt_id: id }]
                 .into_iter()
                 .chain(heartbeat_timer(id, policy));
@@ -50,38 +48,41 @@ pub(super) fn step_active(
         Event::Ended { attempt_id: id, result: Err(failure) } if id == attempt_id => {
             report_failure(attempt_id, state, (failure, None))
         }
-        Event::Failed { attempt_id: id, failure, retry_after } if id == attempt_id => {
+        Event::FailedWithRetryAfter { attempt_id: id, failure, retry_after }
+            if id == attempt_id =>
+        {
             report_failure(attempt_id, state, (failure, Some(retry_after)))
         }
         Event::LimitExceeded { attempt_id: id, failure } if id == attempt_id => {
             stop_work(attempt_id, state, failed_end(failure), policy)
         }
-        Event::NeedsInput { attempt_id: id, interruption }
-            if id == attempt_id && state == State::Running =>
-        {
-            let interrupt = Effect::Interrupt { attempt_id, interruption };
+        Event::NeedsInput { attempt_id: id, interruption } if id == attempt_id && is_running => {
+            let interrupt = Effect::RecordInterruption { attempt_id, interruption };
             (
                 Phase::Waiting { attempt_id },
-                vec![interrupt, Effect::Clean { attempt_id }, Effect::Suspend],
+                vec![interrupt, Effect::Clean { attempt_id }, Effect::UnloadActor],
             )
         }
-        Event::Suspended { attempt_id: id } if id == attempt_id => {
-            (Phase::Suspended { attempt_id }, vec![Effect::Clean { attempt_id }, Effect::Suspend])
-        }
+        Event::Suspended { attempt_id: id } if id == attempt_id => (
+            Phase::Suspended { attempt_id },
+            vec![Effect::Clean { attempt_id }, Effect::UnloadActor],
+        ),
         Event::DeadlinePassed { attempt_id: id, deadline }
             if id == attempt_id && applies_in(deadline, state) =>
         {
             stop_work(attempt_id, state, timeout_end(deadline, policy), policy)
         }
-        Event::Cancel { reason } => stop_work(attempt_id, state, cancelled_end(reason), policy),
+        Event::CancelRequested { reason } => {
+            stop_work(attempt_id, state, cancelled_end(reason), policy)
+        }
         event => (active_phase(attempt_id, state), vec![Effect::Ignore { event }]),
     }
 }
 
 /// Returns the phase of work in this state.
-fn active_phase(attempt_id: AttemptId, state: State) -> ExecutionPhase {
+fn active_phase(attempt_id: AttemptId, state: ExecutionState) -> ExecutionPhase {
     match state {
-        State::Starting => Phase::Starting { attempt_id },
+        ExecutionState::Starting => Phase::Starting { attempt_id },
         _ => Phase::Running { attempt_id },
     }
 }
@@ -96,7 +97,7 @@ fn warn_of_deadline(
     let message = format!("it will have run for {} s, and will be ended then", limit.as_secs_f64());
     (
         Phase::Running { attempt_id },
-        vec![Effect::Warn { limit: DeadlineKind::Run, left: remaining, message }],
+        vec![Effect::Warn { deadline_kind: DeadlineKind::Run, remaining, message }],
     )
 }
 
@@ -104,8 +105,12 @@ fn start_running(
     attempt_id: AttemptId,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let mut effects =
-        vec![record_transition(attempt_id, State::Starting, State::Running, "its process lives")];
+    let mut effects = vec![record_transition(
+        attempt_id,
+        ExecutionState::Starting,
+        ExecutionState::Running,
+        "its process lives",
+    )];
     effects.extend(deadline_timers(attempt_id, Duration::ZERO, policy));
     (Phase::Running { attempt_id }, effects)
 }
@@ -122,7 +127,7 @@ fn deadline_timers(
         .map(|after| Effect::SendLater { after, event: Event::RunDeadlineNear { attempt_id } })
         .into_iter()
         .collect();
-    let deadline_event = Event::DeadlinePassed { attempt_id, deadline: Deadline::Run };
+    let deadline_event = Event::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Run };
     // A resumed process may have ended meanwhile, so it gets time to report its end.
     let min_delay = if run_time.is_zero() { Duration::ZERO } else { policy.deadlines.grace };
     effects.push(Effect::SendLater {
@@ -150,16 +155,16 @@ fn heartbeat_timer(attempt_id: AttemptId, policy: &ExecutionPolicy) -> Option<Ex
 /// deadline.
 fn resume_work(
     attempt_id: AttemptId,
-    state: State,
+    state: ExecutionState,
     run_time: Duration,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let mut effects = vec![Effect::Resume { attempt_id }];
-    if state == State::Running {
+    if state == ExecutionState::Running {
         effects.extend(deadline_timers(attempt_id, run_time, policy));
         return (Phase::Running { attempt_id }, effects);
     }
-    let deadline_event = Event::DeadlinePassed { attempt_id, deadline: Deadline::Start };
+    let deadline_event = Event::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Start };
     effects.push(Effect::SendLater { after: policy.deadlines.start, event: deadline_event });
     (Phase::Starting { attempt_id }, effects)
 }
@@ -176,7 +181,12 @@ fn handle_silence(
     };
     let remaining = idle.saturating_sub(silence);
     if remaining.is_zero() {
-        return stop_work(attempt_id, State::Running, timeout_end(Deadline::Idle, policy), policy);
+        return stop_work(
+            attempt_id,
+            ExecutionState::Running,
+            timeout_end(ExecutionDeadline::Idle, policy),
+            policy,
+        );
     }
     let effects = match warning_time(idle).checked_sub(silence).filter(|after| !after.is_zero()) {
         Some(after) => vec![Effect::CheckSilence { attempt_id, after }],
@@ -184,7 +194,7 @@ fn handle_silence(
             let limit = idle.as_secs_f64();
             let message = format!("it is silent, and will be ended once it has been for {limit} s");
             vec![
-                Effect::Warn { limit: DeadlineKind::Idle, left: remaining, message },
+                Effect::Warn { deadline_kind: DeadlineKind::Idle, remaining, message },
                 Effect::CheckSilence { attempt_id, after: remaining },
             ]
         }
@@ -193,29 +203,30 @@ fn handle_silence(
 }
 
 /// Returns true if the deadline applies in this state: the start deadline has no meaning once the work runs.
-fn applies_in(deadline: Deadline, state: State) -> bool {
+fn applies_in(deadline: ExecutionDeadline, state: ExecutionState) -> bool {
     matches!(
         (deadline, state),
-        (Deadline::Start, State::Starting) | (Deadline::Run | Deadline::Idle, State::Running)
+        (ExecutionDeadline::Start, ExecutionState::Starting)
+            | (ExecutionDeadline::Run | ExecutionDeadline::Idle, ExecutionState::Running)
     )
 }
 
 /// Reports a failed attempt to the agent's actor, which decides what follows.
 fn report_failure(
     attempt_id: AttemptId,
-    from: State,
+    from: ExecutionState,
     (failure, retry_after): (Failure, Option<Duration>),
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let had_input = from == State::Running;
+    let had_input = from == ExecutionState::Running;
     let report =
         Effect::ReportFailure { attempt_id, failure: failure.clone(), retry_after, had_input };
-    (Phase::Undecided { attempt_id, from, failure }, vec![report])
+    (Phase::AwaitingRetryDecision { attempt_id, from, failure }, vec![report])
 }
 
 /// Handles events of a failed attempt. A cancellation determines the outcome until the decision is known.
 pub(super) fn step_undecided(
     attempt_id: AttemptId,
-    from: State,
+    from: ExecutionState,
     failure: Failure,
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
@@ -225,26 +236,30 @@ pub(super) fn step_undecided(
                 NextAttempt::None => {
                     return end_execution(attempt_id, from, failed_end(failure));
                 }
-                NextAttempt::AfterPause => Effect::Suspend,
+                NextAttempt::AfterPause => Effect::UnloadActor,
                 NextAttempt::AfterDeferral(deferral) => Effect::Defer { deferral },
             };
-            let transition = record_transition(attempt_id, from, State::Failed, &failure.message);
+            let transition =
+                record_transition(attempt_id, from, ExecutionState::Failed, &failure.message);
             let record = Effect::RecordFailedAttempt { failure };
             let effects = vec![record, transition, Effect::Clean { attempt_id }, suspend];
             (Phase::Paused { attempt_id }, effects)
         }
-        Event::Cancel { reason } => end_execution(attempt_id, from, cancelled_end(reason)),
-        event => (Phase::Undecided { attempt_id, from, failure }, vec![Effect::Ignore { event }]),
+        Event::CancelRequested { reason } => end_execution(attempt_id, from, cancelled_end(reason)),
+        event => (
+            Phase::AwaitingRetryDecision { attempt_id, from, failure },
+            vec![Effect::Ignore { event }],
+        ),
     }
 }
 
 fn stop_work(
     attempt_id: AttemptId,
-    from: State,
+    from: ExecutionState,
     ending: ExecutionEnd,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let deadline_event = Event::DeadlinePassed { attempt_id, deadline: Deadline::Stop };
+    let deadline_event = Event::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Stop };
     let stop_timer = Effect::SendLater {
         after: policy.deadlines.grace + DRIVER_STOP_TIMEOUT,
         event: deadline_event,
@@ -255,13 +270,13 @@ fn stop_work(
 /// Handles events of stopping work. The stop request determines the outcome, whatever the work reports.
 pub(super) fn step_stopping(
     attempt_id: AttemptId,
-    from: State,
+    from: ExecutionState,
     ending: ExecutionEnd,
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         Event::Ended { attempt_id: id, result: Err(failure) }
-        | Event::Failed { attempt_id: id, failure, .. }
+        | Event::FailedWithRetryAfter { attempt_id: id, failure, .. }
             if id == attempt_id =>
         {
             end_execution(attempt_id, from, with_last_output(ending, &failure))
@@ -269,7 +284,7 @@ pub(super) fn step_stopping(
         Event::Ended { attempt_id: id, .. }
         | Event::NeedsInput { attempt_id: id, .. }
         | Event::Suspended { attempt_id: id }
-        | Event::DeadlinePassed { attempt_id: id, deadline: Deadline::Stop }
+        | Event::DeadlinePassed { attempt_id: id, deadline: ExecutionDeadline::Stop }
             if id == attempt_id =>
         {
             end_execution(attempt_id, from, ending)
@@ -292,14 +307,14 @@ fn with_last_output(ending: ExecutionEnd, reported: &Failure) -> ExecutionEnd {
     ExecutionEnd { failure: ending.failure.map(append_output), ..ending }
 }
 
-fn timeout_end(deadline: Deadline, policy: &ExecutionPolicy) -> ExecutionEnd {
+fn timeout_end(deadline: ExecutionDeadline, policy: &ExecutionPolicy) -> ExecutionEnd {
     let (code, description, limit) = match deadline {
-        Deadline::Start => (Code::StartTimeout, "did not start", policy.deadlines.start),
-        Deadline::Idle => {
+        ExecutionDeadline::Start => (Code::StartTimeout, "did not start", policy.deadlines.start),
+        ExecutionDeadline::Idle => {
             let limit = policy.deadlines.idle.unwrap_or_default();
             (Code::IdleTimeout, "wrote nothing", limit)
         }
-        Deadline::Run | Deadline::Stop | Deadline::Answer => {
+        ExecutionDeadline::Run | ExecutionDeadline::Stop | ExecutionDeadline::Answer => {
             (Code::Timeout, "did not finish", policy.deadlines.run)
         }
     };

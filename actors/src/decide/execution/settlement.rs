@@ -5,7 +5,7 @@ use super::{
 };
 use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase};
 use crate::model::code::Code;
-use crate::model::execution::{AttemptId, Outcome, State};
+use crate::model::execution::{AttemptId, ExecutionState, Outcome};
 use crate::model::failure::Failure;
 
 pub(super) fn step_ended(
@@ -28,7 +28,7 @@ pub(super) fn step_ended(
 
 pub(super) fn end_execution(
     attempt_id: AttemptId,
-    from: State,
+    from: ExecutionState,
     ending: ExecutionEnd,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let outcome = ending.outcome;
@@ -49,8 +49,12 @@ fn finish_if_complete(
     cleaned: bool,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     if settled && cleaned {
-        let transition =
-            record_transition(attempt_id, State::Cleanup, State::Idle, "nothing is left of it");
+        let transition = record_transition(
+            attempt_id,
+            ExecutionState::Cleanup,
+            ExecutionState::Idle,
+            "nothing is left of it",
+        );
         (Phase::Done { outcome: Some(outcome) }, vec![transition, Effect::Finish])
     } else {
         (Phase::Ended { attempt_id, outcome, settled, cleaned }, Vec::new())
@@ -59,23 +63,26 @@ fn finish_if_complete(
 
 /// Returns the transitions from a state to an outcome and into the clean-up.
 #[must_use]
-pub fn transitions_to_end(from: State, outcome: Outcome) -> Vec<(State, State)> {
+pub fn transitions_to_end(
+    from: ExecutionState,
+    outcome: Outcome,
+) -> Vec<(ExecutionState, ExecutionState)> {
     let to = outcome.state();
     let mut transitions = match (from, to) {
-        (State::Starting, State::Completed) => {
-            vec![(from, State::Running), (State::Running, to)]
+        (ExecutionState::Starting, ExecutionState::Completed) => {
+            vec![(from, ExecutionState::Running), (ExecutionState::Running, to)]
         }
         (from, to) if from == to => Vec::new(),
         (from, to) => vec![(from, to)],
     };
-    transitions.push((to, State::Cleanup));
+    transitions.push((to, ExecutionState::Cleanup));
     transitions
 }
 
 pub(super) fn record_transition(
     attempt_id: AttemptId,
-    from: State,
-    to: State,
+    from: ExecutionState,
+    to: ExecutionState,
     reason: &str,
 ) -> ExecutionEffect {
     Effect::RecordTransition { from, to, attempt_id, reason: reason.to_owned() }

@@ -3,12 +3,12 @@
 use super::pending::start_claim;
 use super::settlement::{cancelled_end, end_execution, failed_end, queue_timeout_end};
 use super::{
-    Deadline, ExecutionEffect as Effect, ExecutionEnd, ExecutionEvent as Event,
+    ExecutionDeadline, ExecutionEffect as Effect, ExecutionEnd, ExecutionEvent as Event,
     ExecutionPhase as Phase,
 };
 use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase};
 use crate::model::code::Code;
-use crate::model::execution::{AttemptId, Outcome, State};
+use crate::model::execution::{AttemptId, ExecutionState, Outcome};
 use crate::model::failure::Failure;
 
 pub(super) fn step_waiting(
@@ -16,18 +16,22 @@ pub(super) fn step_waiting(
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        Event::QueueExpired => end_execution(attempt_id, State::Waiting, queue_timeout_end()),
-        Event::Denied { failure } => end_execution(attempt_id, State::Waiting, failed_end(failure)),
-        Event::Answered => start_claim(attempt_id.next_turn(), State::Waiting),
-        Event::Cancel { reason } => {
-            end_execution(attempt_id, State::Waiting, cancelled_end(reason))
+        Event::QueueExpired => {
+            end_execution(attempt_id, ExecutionState::Waiting, queue_timeout_end())
         }
-        Event::DeadlinePassed { attempt_id: id, deadline: Deadline::Answer }
+        Event::StartRefused { failure } => {
+            end_execution(attempt_id, ExecutionState::Waiting, failed_end(failure))
+        }
+        Event::Answered => start_claim(attempt_id.next_turn(), ExecutionState::Waiting),
+        Event::CancelRequested { reason } => {
+            end_execution(attempt_id, ExecutionState::Waiting, cancelled_end(reason))
+        }
+        Event::DeadlinePassed { attempt_id: id, deadline: ExecutionDeadline::Answer }
             if id == attempt_id =>
         {
             let failure = Failure::new(Code::Timeout, "its question was not answered in time");
             let ending = ExecutionEnd { outcome: Outcome::Timeout, failure: Some(failure) };
-            end_execution(attempt_id, State::Waiting, ending)
+            end_execution(attempt_id, ExecutionState::Waiting, ending)
         }
         event => (Phase::Waiting { attempt_id }, vec![Effect::Ignore { event }]),
     }
@@ -39,11 +43,17 @@ pub(super) fn step_paused(
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         Event::RetryDue { attempt_id: id } if id == attempt_id => {
-            start_claim(attempt_id.next_attempt(), State::Failed)
+            start_claim(attempt_id.next_attempt(), ExecutionState::Failed)
         }
-        Event::QueueExpired => end_execution(attempt_id, State::Failed, queue_timeout_end()),
-        Event::Denied { failure } => end_execution(attempt_id, State::Failed, failed_end(failure)),
-        Event::Cancel { reason } => end_execution(attempt_id, State::Failed, cancelled_end(reason)),
+        Event::QueueExpired => {
+            end_execution(attempt_id, ExecutionState::Failed, queue_timeout_end())
+        }
+        Event::StartRefused { failure } => {
+            end_execution(attempt_id, ExecutionState::Failed, failed_end(failure))
+        }
+        Event::CancelRequested { reason } => {
+            end_execution(attempt_id, ExecutionState::Failed, cancelled_end(reason))
+        }
         event => (Phase::Paused { attempt_id }, vec![Effect::Ignore { event }]),
     }
 }

@@ -3,7 +3,7 @@
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::host::resources::{
-    AttemptUsage, CgroupMode, CgroupRefusals, Controllers, LimitEnforcement, LimitEnforcer,
+    CgroupMode, CgroupRefusals, Controllers, LimitEnforcement, LimitEnforcer, ProcessTreeUsage,
     ResourceLimit, ResourceLimits,
 };
 
@@ -53,7 +53,7 @@ pub fn missing_capability(
 pub fn exceeded_limit_failure(
     resources: &ResourceLimits,
     controllers: Controllers,
-    used: AttemptUsage,
+    used: ProcessTreeUsage,
 ) -> Option<Failure> {
     let exceeded_max = |used: u64, max: Option<u64>| max.filter(|max| used > *max);
     if let Some(max) = exceeded_max(used.processes, resources.processes) {
@@ -97,10 +97,10 @@ mod tests {
     }
 
     fn enforcers(
-        grouping: CgroupMode,
+        cgroup_mode: CgroupMode,
         group_controllers: Option<Controllers>,
     ) -> [LimitEnforcer; 2] {
-        let enforcement = enforced_limits(&both_limits(grouping), group_controllers);
+        let enforcement = enforced_limits(&both_limits(cgroup_mode), group_controllers);
         [enforcement.memory_bytes, enforcement.processes].map(|limit| limit.unwrap().enforcer)
     }
 
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn an_agent_without_limits_has_no_group_unless_it_requires_one() {
         let without_limits =
-            |grouping| ResourceLimits { cgroup_mode: grouping, ..ResourceLimits::default() };
+            |cgroup_mode| ResourceLimits { cgroup_mode, ..ResourceLimits::default() };
         assert!(enforced_limits(&without_limits(CgroupMode::Auto), Some(ALL)).is_empty());
         assert!(enforced_limits(&without_limits(CgroupMode::Required), Some(NONE)).control_group);
         assert_eq!(missing_capability(&without_limits(CgroupMode::Required), Some(NONE)), None);
@@ -139,7 +139,7 @@ mod tests {
     fn an_exceeded_limit_is_reported_with_both_numbers() {
         let resources = both_limits(CgroupMode::Auto);
         let failure_for = |memory, processes| {
-            exceeded_limit_failure(&resources, NONE, AttemptUsage { memory, processes })
+            exceeded_limit_failure(&resources, NONE, ProcessTreeUsage { memory, processes })
         };
         assert_eq!(failure_for(100, 10), None);
         for (memory, processes, numbers) in [(101, 10, ["101", "100"]), (1, 11, ["11", "10"])] {
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn the_watch_leaves_only_memory_to_the_group() {
-        let used = AttemptUsage { memory: 101, processes: 10 };
+        let used = ProcessTreeUsage { memory: 101, processes: 10 };
         assert_eq!(exceeded_limit_failure(&both_limits(CgroupMode::Auto), ALL, used), None);
-        let used = AttemptUsage { processes: 11, ..used };
+        let used = ProcessTreeUsage { processes: 11, ..used };
         assert!(exceeded_limit_failure(&both_limits(CgroupMode::Auto), ALL, used).is_some());
     }
 

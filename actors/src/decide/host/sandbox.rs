@@ -6,8 +6,10 @@ mod tests;
 
 use crate::model::agent::Access;
 use crate::model::host::boundary::{Boundary, BoundaryGap, BoundaryLevel};
-use crate::model::host::sandbox::{Capabilities, Confinement, Enforcement, Isolation, Sandbox};
-use crate::model::program::Exit;
+use crate::model::host::sandbox::{
+    Confinement, Enforcement, Isolation, Sandbox, SandboxCapabilities,
+};
+use crate::model::program::ProcessExit;
 
 /// First version of Landlock that distinguishes truncation of a file from reading.
 const LANDLOCK_TRUNCATE_VERSION: u32 = 3;
@@ -53,7 +55,7 @@ impl BoundaryFacts {
 pub fn choose_confinement(
     access: Access,
     sandbox: &Sandbox,
-    capabilities: Capabilities,
+    capabilities: SandboxCapabilities,
     facts: &BoundaryFacts,
 ) -> Confinement {
     if !sandbox.enforce {
@@ -61,7 +63,7 @@ pub fn choose_confinement(
             if sandbox.restricts(access) { Enforcement::Off } else { Enforcement::Unneeded };
         return Confinement { enforcement, isolation: None, boundary: unconfined_boundary(facts) };
     }
-    let confinement = choose_enforced(access, sandbox, capabilities, facts);
+    let confinement = choose_enforced_confinement(access, sandbox, capabilities, facts);
     // The restrictions of the program's own sandbox are not known here.
     match sandbox.has_own_sandbox && access == Access::ReadOnly {
         true => Confinement { enforcement: Enforcement::Off, ..confinement },
@@ -70,30 +72,30 @@ pub fn choose_confinement(
 }
 
 /// Chooses the isolation of an agent that the system is to isolate.
-fn choose_enforced(
+fn choose_enforced_confinement(
     access: Access,
     sandbox: &Sandbox,
-    capabilities: Capabilities,
+    capabilities: SandboxCapabilities,
     facts: &BoundaryFacts,
 ) -> Confinement {
     // Before version 6 every domain refuses the mounts that a nested sandbox needs.
     let version = capabilities
         .landlock
         .filter(|version| !sandbox.has_own_sandbox || *version >= LANDLOCK_SCOPE_VERSION);
-    let landlock = with_landlock(access, sandbox, version, facts);
+    let landlock = landlock_confinement(access, sandbox, version, facts);
     let is_landlock_enough =
         !landlock.enforcement.is_incomplete() && landlock.boundary.gaps.is_empty();
     let requires_bubblewrap = sandbox.isolation == Some(Isolation::Bubblewrap);
     let may_wrap = capabilities.bubblewrap && sandbox.isolation != Some(Isolation::Landlock);
     if may_wrap && (requires_bubblewrap || !is_landlock_enough) {
-        with_bubblewrap(access, sandbox, facts)
+        bubblewrap_confinement(access, sandbox, facts)
     } else {
         landlock
     }
 }
 
 /// Confinement by bubblewrap: it hides the service's files and puts other processes in another namespace.
-fn with_bubblewrap(access: Access, sandbox: &Sandbox, facts: &BoundaryFacts) -> Confinement {
+fn bubblewrap_confinement(access: Access, sandbox: &Sandbox, facts: &BoundaryFacts) -> Confinement {
     let enforcement =
         if sandbox.restricts(access) { Enforcement::Enforced } else { Enforcement::Unneeded };
     let level =
@@ -115,14 +117,14 @@ fn with_bubblewrap(access: Access, sandbox: &Sandbox, facts: &BoundaryFacts) -> 
 }
 
 /// Confinement by a version of Landlock; `None` stands for a kernel without Landlock.
-fn with_landlock(
+fn landlock_confinement(
     access: Access,
     sandbox: &Sandbox,
     version: Option<u32>,
     facts: &BoundaryFacts,
 ) -> Confinement {
     let enforcement = match sandbox.restricts(access) {
-        true => enforced_by_landlock(access, sandbox, version),
+        true => landlock_enforcement(access, sandbox, version),
         false => Enforcement::Unneeded,
     };
     let Some(version) = version else {
@@ -180,7 +182,7 @@ fn unconfined_boundary(facts: &BoundaryFacts) -> Boundary {
 }
 
 /// Returns the extent to which a version of Landlock enforces a sandbox that has restrictions.
-fn enforced_by_landlock(access: Access, sandbox: &Sandbox, version: Option<u32>) -> Enforcement {
+fn landlock_enforcement(access: Access, sandbox: &Sandbox, version: Option<u32>) -> Enforcement {
     let Some(version) = version else { return Enforcement::Unavailable };
     let (guards_files, guards_network) = (sandbox.guards_files(access), !sandbox.allows_network);
     let lacks_files = guards_files && version < LANDLOCK_TRUNCATE_VERSION;
@@ -206,7 +208,12 @@ pub fn reports_denied_access(stderr: &str) -> bool {
 /// Returns true if bubblewrap reports that it could not start the program. Only its message shows this, so the result
 /// is false for every program with output.
 #[must_use]
-pub fn bwrap_failed(isolation: Option<Isolation>, exit: Exit, stdout: &str, stderr: &str) -> bool {
+pub fn bwrap_failed(
+    isolation: Option<Isolation>,
+    exit: ProcessExit,
+    stdout: &str,
+    stderr: &str,
+) -> bool {
     let is_wrapped = isolation == Some(Isolation::Bubblewrap);
-    is_wrapped && exit == Exit::Code(1) && stdout.is_empty() && stderr.starts_with("bwrap: ")
+    is_wrapped && exit == ProcessExit::Code(1) && stdout.is_empty() && stderr.starts_with("bwrap: ")
 }

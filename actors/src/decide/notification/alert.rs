@@ -205,7 +205,8 @@ impl AlertTracker {
 
     /// Closes the alert at a quarter above the limit, so that the alert does not flap.
     fn update_free_space(&mut self, bytes: u64, spec: &AlertSpec, changes: &mut Vec<AlertChange>) {
-        let (key, limit) = ((AlertCause::LedgerNearlyFull, String::new()), spec.ledger_free_bytes);
+        let (key, limit) =
+            ((AlertCause::LedgerNearlyFull, String::new()), spec.min_ledger_free_bytes);
         if bytes < limit {
             self.open(key, None, (bytes, limit), changes);
         } else if bytes >= limit.saturating_add(limit / 4) {

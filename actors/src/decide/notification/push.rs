@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::model::execution::State;
+use crate::model::execution::ExecutionState;
 use crate::model::execution::event::{Event, EventKind, MessageRole};
-use crate::model::push::{DeliveryStage, DeliveryState, PendingTarget};
+use crate::model::push::{DeliveryProgress, DeliveryStage, PendingTarget};
 
 /// Pause after the first failure; each further failure doubles it.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub enum DeliveryStep {
         is_last: bool,
     },
     /// Record that there was nothing to send.
-    Record(DeliveryState),
+    Record(DeliveryProgress),
     /// Wait for further events.
     Wait,
 }
@@ -49,18 +49,24 @@ pub enum DeliveryResult {
 #[must_use]
 pub fn next_step(target: &PendingTarget, events: &[Event], now: DateTime<Utc>) -> DeliveryStep {
     let state = target.state;
-    let is_undelivered = |event: &&Event| event.number > state.delivered;
+    let is_undelivered = |event: &&Event| event.number > state.last_delivered_event;
     let next = events.iter().filter(is_undelivered).find(|event| is_notifiable(&event.data));
     if let Some(event) = next {
         return DeliveryStep::Send { event: event.number, is_last: is_outcome(&event.data) };
     }
-    let delivered = events.last().map_or(state.delivered, |event| event.number);
+    let last_delivered_event =
+        events.last().map_or(state.last_delivered_event, |event| event.number);
     if target.ended {
         let stage = DeliveryStage::Finished;
-        return DeliveryStep::Record(DeliveryState { delivered, stage, due: now, ..state });
+        return DeliveryStep::Record(DeliveryProgress {
+            last_delivered_event,
+            stage,
+            due: now,
+            ..state
+        });
     }
-    if delivered > state.delivered {
-        return DeliveryStep::Record(DeliveryState { delivered, due: now, ..state });
+    if last_delivered_event > state.last_delivered_event {
+        return DeliveryStep::Record(DeliveryProgress { last_delivered_event, due: now, ..state });
     }
     DeliveryStep::Wait
 }
@@ -68,15 +74,15 @@ pub fn next_step(target: &PendingTarget, events: &[Event], now: DateTime<Utc>) -
 /// Returns the delivery state after an attempt to deliver `event`.
 #[must_use]
 pub fn next_state(
-    state: DeliveryState,
+    state: DeliveryProgress,
     event: u64,
     result: DeliveryResult,
     now: DateTime<Utc>,
     max_age: Duration,
-) -> DeliveryState {
+) -> DeliveryProgress {
     match result {
-        DeliveryResult::Received { is_last } => DeliveryState {
-            delivered: event,
+        DeliveryResult::Received { is_last } => DeliveryProgress {
+            last_delivered_event: event,
             failures: 0,
             failing_since: None,
             due: now,
@@ -87,8 +93,8 @@ pub fn next_state(
             let failing_since = state.failing_since.unwrap_or(now);
             let is_old = (now - failing_since).to_std().is_ok_and(|age| age >= max_age);
             let is_abandoned = failures >= MAX_DELIVERY_ATTEMPTS || is_old;
-            DeliveryState {
-                delivered: state.delivered,
+            DeliveryProgress {
+                last_delivered_event: state.last_delivered_event,
                 failures,
                 failing_since: Some(failing_since),
                 due: now + TimeDelta::from_std(retry_pause(failures)).unwrap_or_default(),
@@ -123,7 +129,7 @@ fn is_notifiable(event: &EventKind) -> bool {
 
 /// Returns true if the event is the outcome. The clean-up follows every outcome in the same commit.
 fn is_outcome(event: &EventKind) -> bool {
-    matches!(event, EventKind::StateChanged(change) if change.to == State::Cleanup)
+    matches!(event, EventKind::StateChanged(change) if change.to == ExecutionState::Cleanup)
 }
 
 /// Public form of a state that belongs neither to an outcome nor to a retry.
@@ -134,14 +140,16 @@ enum NotifiedState {
     InputRequired,
 }
 
-fn notified_state(state: State) -> Option<NotifiedState> {
+fn notified_state(state: ExecutionState) -> Option<NotifiedState> {
     match state {
-        State::Idle => Some(NotifiedState::Submitted),
-        State::Starting | State::Running => Some(NotifiedState::Working),
-        State::Waiting => Some(NotifiedState::InputRequired),
-        State::Completed | State::Failed | State::Timeout | State::Cancelled | State::Cleanup => {
-            None
-        }
+        ExecutionState::Idle => Some(NotifiedState::Submitted),
+        ExecutionState::Starting | ExecutionState::Running => Some(NotifiedState::Working),
+        ExecutionState::Waiting => Some(NotifiedState::InputRequired),
+        ExecutionState::Completed
+        | ExecutionState::Failed
+        | ExecutionState::Timeout
+        | ExecutionState::Cancelled
+        | ExecutionState::Cleanup => None,
     }
 }
 
@@ -157,9 +165,15 @@ mod tests {
         DateTime::from_timestamp(second, 0).unwrap()
     }
 
-    fn delivery_state(delivered: u64) -> DeliveryState {
+    fn delivery_state(last_delivered_event: u64) -> DeliveryProgress {
         let stage = DeliveryStage::Open;
-        DeliveryState { delivered, failures: 0, failing_since: None, due: at_second(0), stage }
+        DeliveryProgress {
+            last_delivered_event,
+            failures: 0,
+            failing_since: None,
+            due: at_second(0),
+            stage,
+        }
     }
 
     fn pending_target(delivered: u64, ended: bool) -> PendingTarget {
@@ -173,7 +187,7 @@ mod tests {
         }
     }
 
-    fn state_change((from, to): (State, State)) -> EventKind {
+    fn state_change((from, to): (ExecutionState, ExecutionState)) -> EventKind {
         let reason = "because".to_owned();
         EventKind::StateChanged(StateChange::new(
             (from, to),
@@ -192,7 +206,7 @@ mod tests {
 
     #[test]
     fn pushes_cover_starts_questions_and_ends() {
-        use State::{Cleanup, Idle, Running, Starting, Waiting};
+        use ExecutionState::{Cleanup, Idle, Running, Starting, Waiting};
         let notified: Vec<_> = TRANSITIONS
             .iter()
             .filter(|transition| is_notifiable(&state_change(**transition)))
@@ -206,7 +220,7 @@ mod tests {
 
     #[test]
     fn events_are_pushed_one_by_one_without_retries() {
-        use State::{Cleanup, Completed, Failed, Idle, Running, Starting};
+        use ExecutionState::{Cleanup, Completed, Failed, Idle, Running, Starting};
         let message_event = |speaker| {
             let (message, pieces) = ("m".to_owned(), Vec::new());
             EventKind::Message { speaker, message, pieces }
@@ -240,11 +254,11 @@ mod tests {
         assert_eq!(notified, [send(1, false), send(7, false), send(8, false), send(11, true)]);
         assert_eq!(
             next_step(&pending_target(1, false), &all_events[..4], at_second(5)),
-            DeliveryStep::Record(DeliveryState { due: at_second(5), ..delivery_state(4) }),
+            DeliveryStep::Record(DeliveryProgress { due: at_second(5), ..delivery_state(4) }),
             "nothing to tell, and known"
         );
         assert_eq!(next_step(&pending_target(4, false), &[], at_second(5)), DeliveryStep::Wait);
-        let finished = DeliveryState {
+        let finished = DeliveryProgress {
             due: at_second(5),
             stage: DeliveryStage::Finished,
             ..delivery_state(12)
@@ -265,7 +279,10 @@ mod tests {
             now = state.due;
         }
         assert_eq!(pauses[..8], [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!((pauses.len(), state.stage, state.delivered), (20, DeliveryStage::Abandoned, 3));
+        assert_eq!(
+            (pauses.len(), state.stage, state.last_delivered_event),
+            (20, DeliveryStage::Abandoned, 3)
+        );
     }
 
     #[test]
@@ -280,7 +297,7 @@ mod tests {
         );
         let received =
             next_state(later, 4, DeliveryResult::Received { is_last: false }, at_second(9), hour);
-        assert_eq!(received, DeliveryState { due: at_second(9), ..delivery_state(4) });
+        assert_eq!(received, DeliveryProgress { due: at_second(9), ..delivery_state(4) });
         let last =
             next_state(later, 4, DeliveryResult::Received { is_last: true }, at_second(9), hour);
         assert_eq!(last.stage, DeliveryStage::Finished);

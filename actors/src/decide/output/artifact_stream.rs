@@ -72,17 +72,17 @@ impl ArtifactStream {
     }
 
     /// Returns the text of all open artifacts that can be shown now, although more text will follow.
-    pub fn idle(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
+    pub fn release_open_texts(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
         let visible = self.open_texts.iter_mut().filter_map(|(id, text)| {
-            let count_before = text.count();
-            let visible = visible_part((text.release(), text.count() - count_before))?;
+            let count_before = text.redaction_count();
+            let visible = visible_part((text.release(), text.redaction_count() - count_before))?;
             Some(continuation(id.clone(), visible, false))
         });
         visible.collect()
     }
 
     /// Returns the rest of all open artifacts, which do not continue.
-    pub fn end(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
+    pub fn finish(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
         self.open_texts
             .drain(..)
             .map(|(id, mut text)| final_piece(id, finish_text(&mut text), true))
@@ -119,12 +119,12 @@ impl ArtifactStream {
         if let Some(mut text) = open_text {
             let next_part = parts.pop_front_if(|part| is_plain_text(part));
             let continues = parts.is_empty() && !last;
-            let count_before = text.count();
+            let count_before = text.redaction_count();
             let mut released = push_part(&mut text, next_part);
             if !continues {
                 released.push_str(&text.finish());
             }
-            visible.extend(visible_part((released, text.count() - count_before)));
+            visible.extend(visible_part((released, text.redaction_count() - count_before)));
             if continues {
                 return (visible, Some(text));
             }
@@ -134,7 +134,7 @@ impl ArtifactStream {
         let open_text = open_part.map(|open_part| {
             let mut text = EarlyRedactionStream::new(Arc::clone(&self.redactor));
             let released = push_part(&mut text, Some(open_part));
-            visible.extend(visible_part((released, text.count())));
+            visible.extend(visible_part((released, text.redaction_count())));
             text
         });
         (visible, open_text)
@@ -173,8 +173,8 @@ fn push_part(text: &mut EarlyRedactionStream, part: Option<Part>) -> String {
 type CountedText = (String, u64);
 
 fn finish_text(text: &mut EarlyRedactionStream) -> CountedText {
-    let count_before = text.count();
-    (text.finish(), text.count() - count_before)
+    let count_before = text.redaction_count();
+    (text.finish(), text.redaction_count() - count_before)
 }
 
 fn visible_part((text, redacted): CountedText) -> Option<RedactedPart> {

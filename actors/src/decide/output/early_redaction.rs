@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use algonius_redact::{RedactionStream, Redactor};
+use algonius_redact::{Redactor, StreamRedactor};
 
 /// Longest line, in bytes, that is shown early. The redactor itself releases a longer line in parts.
 const MAX_EARLY_LINE_BYTES: usize = 8 * 1024;
@@ -15,7 +15,7 @@ const MAX_EARLY_LINE_BYTES: usize = 8 * 1024;
 /// Stream that redacts a text while it arrives, and can show the start of an unfinished line.
 pub struct EarlyRedactionStream {
     redactor: Arc<Redactor>,
-    stream: RedactionStream,
+    stream: StreamRedactor,
     /// Raw bytes of the unfinished line; `None` once the line is too long.
     line: Option<Vec<u8>>,
     /// Part of that line that was shown early and that `stream` has not returned since.
@@ -26,7 +26,7 @@ impl EarlyRedactionStream {
     /// Creates the stream of a new text.
     #[must_use]
     pub fn new(redactor: Arc<Redactor>) -> Self {
-        let stream = RedactionStream::new(Arc::clone(&redactor));
+        let stream = StreamRedactor::new(Arc::clone(&redactor));
         Self { redactor, stream, line: Some(Vec::new()), early_text: String::new() }
     }
 
@@ -54,7 +54,7 @@ impl EarlyRedactionStream {
         if line.is_empty() || self.stream.held_bytes() != line.len() {
             return String::new();
         }
-        let mut line_stream = RedactionStream::new(Arc::clone(&self.redactor));
+        let mut line_stream = StreamRedactor::new(Arc::clone(&self.redactor));
         if !line_stream.push(line).is_empty() {
             return String::new();
         }
@@ -65,7 +65,7 @@ impl EarlyRedactionStream {
     }
 
     /// Returns the text that is safe to show although the source has paused.
-    pub fn idle(&mut self) -> String {
+    pub fn release_after_pause(&mut self) -> String {
         let released = self.stream.release_safe_text();
         self.strip_early_text(&released).to_owned()
     }
@@ -80,7 +80,7 @@ impl EarlyRedactionStream {
 
     /// Returns the number of redactions so far.
     #[must_use]
-    pub const fn count(&self) -> u64 {
+    pub const fn redaction_count(&self) -> u64 {
         self.stream.redaction_count()
     }
 

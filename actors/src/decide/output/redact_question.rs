@@ -109,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::interaction::InteractionKind;
+    use crate::model::interaction::QuestionKind;
 
     const SECRET: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
@@ -117,7 +117,7 @@ mod tests {
     fn a_question_is_redacted_in_every_text() {
         let redactor = Redactor::new([]);
         let question = Question {
-            kind: InteractionKind::ToolPermission,
+            kind: QuestionKind::ToolPermission,
             message: format!("run {SECRET}?\u{202e}\u{1b}[2J"),
             options: Vec::new(),
             subject: Some(ToolCallSubject {

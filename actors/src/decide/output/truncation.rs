@@ -17,7 +17,7 @@ pub struct HeadAndTailLimits {
 impl HeadAndTailLimits {
     /// Returns the division of a limit.
     #[must_use]
-    pub fn of(limit: usize) -> Self {
+    pub fn from_total(limit: usize) -> Self {
         let tail = (limit / 4).min(MAX_TAIL_BYTES);
         Self { head: limit - tail, tail }
     }
@@ -25,7 +25,7 @@ impl HeadAndTailLimits {
 
 /// Returns the marker between head and tail.
 #[must_use]
-pub fn marker(dropped: u64) -> String {
+pub fn truncation_marker(dropped: u64) -> String {
     format!("\n[... {dropped} bytes were dropped ...]\n")
 }
 
@@ -89,7 +89,7 @@ impl TailBuffer {
 
     /// Returns the number of lost bytes and the remaining ones.
     #[must_use]
-    pub fn end(self) -> (u64, Vec<u8>) {
+    pub fn into_parts(self) -> (u64, Vec<u8>) {
         (self.dropped, self.bytes.into())
     }
 }
@@ -106,7 +106,7 @@ impl HeadAndTailBuffer {
     /// Creates an empty text with this limit in bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        let limits = HeadAndTailLimits::of(limit);
+        let limits = HeadAndTailLimits::from_total(limit);
         Self { limits, head: Vec::new(), tail: TailBuffer::new(limits.tail) }
     }
 
@@ -125,21 +125,21 @@ impl HeadAndTailBuffer {
 
     /// Returns the number of stored bytes.
     #[must_use]
-    pub fn length(&self) -> usize {
+    pub fn stored_bytes(&self) -> usize {
         self.head.len() + self.tail.bytes.len()
     }
 
     /// Returns the head, the number of missing bytes after it, and the bytes after those.
     #[must_use]
-    pub fn parts(self) -> (Vec<u8>, u64, Vec<u8>) {
-        let (dropped, tail) = self.tail.end();
+    pub fn into_parts(self) -> (Vec<u8>, u64, Vec<u8>) {
+        let (dropped, tail) = self.tail.into_parts();
         (self.head, dropped, tail)
     }
 
     /// Returns the text; bytes that are not UTF-8 become U+FFFD.
     #[must_use]
-    pub fn text(self) -> String {
-        let (head, dropped, tail) = self.parts();
+    pub fn into_text(self) -> String {
+        let (head, dropped, tail) = self.into_parts();
         join_head_and_tail(head, dropped, &tail)
     }
 }
@@ -153,7 +153,7 @@ pub fn join_head_and_tail(mut head: Vec<u8>, missing: u64, mut tail: &[u8]) -> S
             tail.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
         tail = tail.get(continuation_bytes..).unwrap_or_default();
         head.truncate(complete_length(&head));
-        head.extend_from_slice(marker(missing).as_bytes());
+        head.extend_from_slice(truncation_marker(missing).as_bytes());
     }
     head.extend_from_slice(tail);
     String::from_utf8(head)
@@ -182,7 +182,7 @@ fn complete_length(bytes: &[u8]) -> usize {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{HeadAndTailBuffer, HeadAndTailLimits, marker};
+    use super::{HeadAndTailBuffer, HeadAndTailLimits, truncation_marker};
 
     fn truncated(text: &[u8], limit: usize, mut chunk_size: impl FnMut() -> usize) -> String {
         let mut buffer = HeadAndTailBuffer::new(limit);
@@ -192,17 +192,17 @@ mod tests {
             buffer.push(piece);
             remaining = tail;
         }
-        buffer.text()
+        buffer.into_text()
     }
 
     #[test]
     fn an_output_limit_keeps_mostly_the_head() {
         assert_eq!(
-            HeadAndTailLimits::of(10 << 20),
+            HeadAndTailLimits::from_total(10 << 20),
             HeadAndTailLimits { head: 9 << 20, tail: 1 << 20 }
         );
-        assert_eq!(HeadAndTailLimits::of(1000), HeadAndTailLimits { head: 750, tail: 250 });
-        assert_eq!(HeadAndTailLimits::of(1), HeadAndTailLimits { head: 1, tail: 0 });
+        assert_eq!(HeadAndTailLimits::from_total(1000), HeadAndTailLimits { head: 750, tail: 250 });
+        assert_eq!(HeadAndTailLimits::from_total(1), HeadAndTailLimits { head: 1, tail: 0 });
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         buffer.push(b"0123456");
         buffer.skip(1_000_000);
         buffer.push(b"789");
-        assert_eq!(buffer.text(), "012345\n[... 1000002 bytes were dropped ...]\n89");
+        assert_eq!(buffer.into_text(), "012345\n[... 1000002 bytes were dropped ...]\n89");
     }
 
     #[test]
@@ -230,14 +230,14 @@ mod tests {
         #[test]
         fn truncation_does_not_depend_on_the_chunks(length in 0_usize..3000, limit in 4_usize..400, size in 1_usize..500) {
             let text: String = ('a'..='z').cycle().take(length).collect();
-            let HeadAndTailLimits { head, tail } = HeadAndTailLimits::of(limit);
+            let HeadAndTailLimits { head, tail } = HeadAndTailLimits::from_total(limit);
             let expected = if length <= limit {
                 text.clone()
             } else {
                 let dropped = (length - limit) as u64;
                 let (head, _) = text.split_at(head);
                 let (_, tail) = text.split_at(length - tail);
-                [head, &marker(dropped), tail].concat()
+                [head, &truncation_marker(dropped), tail].concat()
             };
             prop_assert_eq!(truncated(text.as_bytes(), limit, || size), expected);
         }

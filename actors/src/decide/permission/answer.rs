@@ -2,9 +2,7 @@
 
 use super::answer_fault::{AnswerFault, MAX_ANSWER_BYTES};
 use super::form;
-use crate::model::interaction::{
-    AnswerValue, InteractionKind, OptionKind, Question, QuestionOption,
-};
+use crate::model::interaction::{AnswerValue, OptionKind, Question, QuestionKind, QuestionOption};
 
 /// Ids of the options of a confirmation for which the agent offers none.
 pub const YES_OPTION_ID: &str = "yes";
@@ -21,8 +19,8 @@ const DENYING_WORDS: [&str; 3] = [NO_OPTION_ID, "deny", "reject"];
 ///
 /// # Errors
 /// Returns the first fault of the answer.
-pub fn check(question: &Question, answer: &AnswerValue) -> Result<AnswerValue, AnswerFault> {
-    use InteractionKind as Kind;
+pub fn check_answer(question: &Question, answer: &AnswerValue) -> Result<AnswerValue, AnswerFault> {
+    use QuestionKind as Kind;
     match (question.kind, answer) {
         (Kind::ToolPermission | Kind::FileApproval, AnswerValue::Allow) => {}
         (Kind::ToolPermission | Kind::FileApproval, AnswerValue::Deny { reason }) => {
@@ -57,25 +55,25 @@ pub fn check(question: &Question, answer: &AnswerValue) -> Result<AnswerValue, A
 /// The agent chooses the names of its options. For a permission, the name of an option can therefore only deny, and
 /// only the words *yes*, *allow* and *approve* allow, unless an option with this name denies.
 #[must_use]
-pub fn from_text(question: &Question, text: &str) -> Option<AnswerValue> {
+pub fn parse_answer(question: &Question, text: &str) -> Option<AnswerValue> {
     let word = text.trim().to_lowercase();
     if word.is_empty() {
         return None;
     }
     let answer = match question.kind {
-        InteractionKind::ToolPermission | InteractionKind::FileApproval => {
-            permission_from(question, &word)?
+        QuestionKind::ToolPermission | QuestionKind::FileApproval => {
+            parse_permission(question, &word)?
         }
-        InteractionKind::Confirmation => confirmation_from(question, &word)?,
-        InteractionKind::Choice => option_from(question, &word)
+        QuestionKind::Confirmation => parse_confirmation(question, &word)?,
+        QuestionKind::Choice => parse_option(question, &word)
             .unwrap_or_else(|| AnswerValue::Text { text: text.trim().to_owned() }),
-        InteractionKind::TextInput => AnswerValue::Text { text: text.to_owned() },
-        InteractionKind::Form => return None,
+        QuestionKind::TextInput => AnswerValue::Text { text: text.to_owned() },
+        QuestionKind::Form => return None,
     };
-    check(question, &answer).ok()
+    check_answer(question, &answer).ok()
 }
 
-fn permission_from(question: &Question, word: &str) -> Option<AnswerValue> {
+fn parse_permission(question: &Question, word: &str) -> Option<AnswerValue> {
     if DENYING_WORDS.contains(&word) {
         return Some(AnswerValue::Deny { reason: None });
     }
@@ -92,8 +90,8 @@ fn permission_from(question: &Question, word: &str) -> Option<AnswerValue> {
     ALLOWING_WORDS.contains(&word).then_some(AnswerValue::Allow)
 }
 
-fn confirmation_from(question: &Question, word: &str) -> Option<AnswerValue> {
-    let named_option = option_from(question, word);
+fn parse_confirmation(question: &Question, word: &str) -> Option<AnswerValue> {
+    let named_option = parse_option(question, word);
     if named_option.is_some() {
         return named_option;
     }
@@ -112,7 +110,7 @@ fn confirmation_from(question: &Question, word: &str) -> Option<AnswerValue> {
 }
 
 /// Returns the only option with this id or name, in lower case.
-fn option_from(question: &Question, word: &str) -> Option<AnswerValue> {
+fn parse_option(question: &Question, word: &str) -> Option<AnswerValue> {
     single_option(question.options.iter().filter(|option| has_name(option, word)))
 }
 

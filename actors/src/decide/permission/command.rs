@@ -1,32 +1,32 @@
 //! Command lines of tool calls: strict for rules that allow, liberal for rules that deny or ask.
 //!
-//! **A rule that allows** covers one simple command ([`simple::parse`]) and nothing else. The pattern must match the
-//! complete line. If the pattern has a wildcard, these conditions are added, because a wildcard also matches text that
-//! its author did not think of:
+//! **A rule that allows** covers one simple command ([`simple_command::parse`]) and nothing else. The pattern must
+//! match the complete line. If the pattern has a wildcard, these conditions are added, because a wildcard also matches
+//! text that its author did not think of:
 //! - the program is no wrapper ([`wrapper::is_wrapper`]): a wrapper runs whatever its arguments name;
 //! - a program with a `/` in its name is written in the pattern completely;
 //! - no word climbs to a parent folder (`..`).
 //!
 //! **A rule that denies or asks** matches if any part of the line matches, in any of several interpretations of the
-//! line ([`interpretations::touches`]). It does not see through variables, encodings and scripts, so it is no
+//! line ([`interpretations::matches_any_part`]). It does not see through variables, encodings and scripts, so it is no
 //! substitute for a policy that asks by default.
 
 mod interpretations;
-mod simple;
+mod simple_command;
 mod wrapper;
 
-use self::simple::SimpleCommand;
+use self::simple_command::SimpleCommand;
 use super::pattern::{self, WILDCARD};
 
 /// Returns true if one of the patterns of a rule that allows covers the complete command line.
 pub(super) fn covers(patterns: &[String], line: &str) -> bool {
-    let Some(command) = simple::parse(line) else { return false };
+    let Some(command) = simple_command::parse(line) else { return false };
     patterns.iter().any(|pattern| is_covered(pattern, &command))
 }
 
 /// Returns true if one of the patterns of a rule that denies or asks matches a part of the command line.
-pub(super) fn touches(patterns: &[String], line: &str) -> bool {
-    interpretations::touches(patterns, line)
+pub(super) fn matches_any_part(patterns: &[String], line: &str) -> bool {
+    interpretations::matches_any_part(patterns, line)
 }
 
 fn is_covered(pattern: &str, command: &SimpleCommand) -> bool {

@@ -19,7 +19,11 @@ pub(super) fn covers(patterns: &[String], paths: &[String], workspace: Option<&s
 ///
 /// A pattern matches the path as written, the path without `.` and `..`, and each end of it that begins at a
 /// component. So `.env` matches `a/.env`, and an agent cannot evade a rule by another spelling of the folder.
-pub(super) fn touches(patterns: &[String], paths: &[String], workspace: Option<&str>) -> bool {
+pub(super) fn matches_any_path(
+    patterns: &[String],
+    paths: &[String],
+    workspace: Option<&str>,
+) -> bool {
     paths.iter().any(|path| {
         let candidates = interpretations(path, workspace.unwrap_or_default());
         patterns.iter().any(|pattern| {
@@ -33,7 +37,7 @@ pub(super) fn touches(patterns: &[String], paths: &[String], workspace: Option<&
 }
 
 fn is_covered(patterns: &[String], path: &str, workspace: Option<&str>) -> bool {
-    if !is_plain(path) {
+    if !is_unambiguous(path) {
         return false;
     }
     let joined = match workspace {
@@ -54,7 +58,7 @@ fn is_covered(patterns: &[String], path: &str, workspace: Option<&str>) -> bool 
 }
 
 /// Returns true if every program reads a path as it is written.
-fn is_plain(path: &str) -> bool {
+fn is_unambiguous(path: &str) -> bool {
     let first_component = path.split('/').next().unwrap_or_default();
     !path.is_empty()
         && !path.starts_with(['~', '$'])
@@ -203,16 +207,19 @@ mod tests {
             ("*/.ssh/*", ".ssh/id"),
         ] {
             assert!(
-                touches(&list(&["no", pattern]), &list(&["x", path]), WORKSPACE),
+                matches_any_path(&list(&["no", pattern]), &list(&["x", path]), WORKSPACE),
                 "{pattern} {path}"
             );
         }
         for (pattern, path) in
             [(".env", ".envrc"), (".env", "a.env"), ("/etc/*", "etc/a"), ("a", "b")]
         {
-            assert!(!touches(&list(&[pattern]), &list(&[path]), WORKSPACE), "{pattern} {path}");
+            assert!(
+                !matches_any_path(&list(&[pattern]), &list(&[path]), WORKSPACE),
+                "{pattern} {path}"
+            );
         }
-        assert!(touches(&list(&["/etc/*"]), &list(&["etc/../../etc/x"]), None));
-        assert!(!touches(&list(&["*"]), &[], WORKSPACE));
+        assert!(matches_any_path(&list(&["/etc/*"]), &list(&["etc/../../etc/x"]), None));
+        assert!(!matches_any_path(&list(&["*"]), &[], WORKSPACE));
     }
 }

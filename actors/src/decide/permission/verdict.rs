@@ -19,23 +19,26 @@ pub(super) const DEFAULT_RULE: &str = "default";
 /// Rules that allow and rules that restrict read a call differently: a rule that allows fits only a call that it
 /// covers without doubt, and a rule that denies or asks fits as soon as any part of the call matches.
 #[must_use]
-pub fn verdict(
+pub fn evaluate_policy(
     policy: &PermissionPolicy,
     subject: &ToolCallSubject,
     workspace: Option<&str>,
 ) -> (PermissionVerdict, String) {
     for (index, rule) in policy.rules.iter().enumerate() {
         // A rule without a verdict must not widen anything.
-        let verdict = rule.then.unwrap_or(PermissionVerdict::Ask);
+        let verdict = rule.verdict.unwrap_or(PermissionVerdict::Ask);
         let fits = match verdict {
             PermissionVerdict::Allow => covers(rule, subject, workspace),
-            PermissionVerdict::Deny | PermissionVerdict::Ask => touches(rule, subject, workspace),
+            PermissionVerdict::Deny | PermissionVerdict::Ask => {
+                matches_any_part(rule, subject, workspace)
+            }
         };
         if fits {
             return (verdict, format!("rules[{index}]"));
         }
     }
-    verdict_by_tool(policy, subject).unwrap_or_else(|| (policy.default, DEFAULT_RULE.to_owned()))
+    verdict_by_tool(policy, subject)
+        .unwrap_or_else(|| (policy.default_verdict, DEFAULT_RULE.to_owned()))
 }
 
 /// Returns true if a rule that allows covers the call completely.
@@ -45,13 +48,16 @@ pub fn verdict(
 fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&str>) -> bool {
     let is_more_than_paths = subject.command.is_some() || subject.url.is_some();
     fits_arguments(rule, subject)
-        && fits_tool(&rule.tool, subject)
-        && fits_kind(&rule.kind, subject.kind.as_deref())
-        && (rule.command.is_empty()
-            || subject.command.as_deref().is_some_and(|line| command::covers(&rule.command, line)))
-        && (rule.path.is_empty()
-            || (!is_more_than_paths || !rule.command.is_empty())
-                && paths::covers(&rule.path, &subject.paths, workspace))
+        && fits_tool(&rule.tool_patterns, subject)
+        && fits_kind(&rule.tool_kinds, subject.kind.as_deref())
+        && (rule.command_patterns.is_empty()
+            || subject
+                .command
+                .as_deref()
+                .is_some_and(|line| command::covers(&rule.command_patterns, line)))
+        && (rule.path_patterns.is_empty()
+            || (!is_more_than_paths || !rule.command_patterns.is_empty())
+                && paths::covers(&rule.path_patterns, &subject.paths, workspace))
 }
 
 /// Returns true if the arguments of a call can mean what the patterns of a rule say.
@@ -60,22 +66,30 @@ fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&s
 /// therefore covers commands of the kind `execute` and paths of the kinds for files only. A command with further
 /// arguments is more than its text.
 fn fits_arguments(rule: &PermissionRule, subject: &ToolCallSubject) -> bool {
-    let is_any_tool = rule.tool.is_empty() && rule.kind.is_empty();
+    let is_any_tool = rule.tool_patterns.is_empty() && rule.tool_kinds.is_empty();
     let kind = subject.kind.as_deref().unwrap_or_default();
-    let fits_command = rule.command.is_empty()
+    let fits_command = rule.command_patterns.is_empty()
         || ((!is_any_tool || kind == "execute") && subject.args.get("args").is_none());
-    let fits_path = rule.path.is_empty() || !is_any_tool || FILE_KINDS.contains(&kind);
-    fits_command && (fits_path || !rule.command.is_empty())
+    let fits_path = rule.path_patterns.is_empty() || !is_any_tool || FILE_KINDS.contains(&kind);
+    fits_command && (fits_path || !rule.command_patterns.is_empty())
 }
 
 /// Returns true if a rule that denies or asks matches any part of the call.
-fn touches(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&str>) -> bool {
-    fits_tool(&rule.tool, subject)
-        && (fits_kind(&rule.kind, subject.kind.as_deref())
-            || fits_kind(&rule.kind, Some(&subject.tool)))
-        && (rule.command.is_empty()
-            || subject.command.as_deref().is_some_and(|line| command::touches(&rule.command, line)))
-        && (rule.path.is_empty() || paths::touches(&rule.path, &subject.paths, workspace))
+fn matches_any_part(
+    rule: &PermissionRule,
+    subject: &ToolCallSubject,
+    workspace: Option<&str>,
+) -> bool {
+    fits_tool(&rule.tool_patterns, subject)
+        && (fits_kind(&rule.tool_kinds, subject.kind.as_deref())
+            || fits_kind(&rule.tool_kinds, Some(&subject.tool)))
+        && (rule.command_patterns.is_empty()
+            || subject
+                .command
+                .as_deref()
+                .is_some_and(|line| command::matches_any_part(&rule.command_patterns, line)))
+        && (rule.path_patterns.is_empty()
+            || paths::matches_any_path(&rule.path_patterns, &subject.paths, workspace))
 }
 
 fn fits_tool(patterns: &[String], subject: &ToolCallSubject) -> bool {
@@ -100,7 +114,7 @@ fn verdict_by_tool(
     subject: &ToolCallSubject,
 ) -> Option<(PermissionVerdict, String)> {
     let matching_entries =
-        policy.tools.iter().filter(|(pattern, _)| matches_tool(pattern, subject));
+        policy.tool_verdicts.iter().filter(|(pattern, _)| matches_tool(pattern, subject));
     let (pattern, verdict) = matching_entries
         .max_by_key(|(pattern, verdict)| (restriction_rank(**verdict), pattern.len()))?;
     Some((*verdict, format!("tools.{pattern}")))
@@ -126,7 +140,7 @@ mod tests {
     }
 
     fn rule(then: PermissionVerdict) -> PermissionRule {
-        PermissionRule { then: Some(then), ..Default::default() }
+        PermissionRule { verdict: Some(then), ..Default::default() }
     }
 
     fn edit_call(path: &str) -> ToolCallSubject {
@@ -148,18 +162,18 @@ mod tests {
     }
 
     fn policy(rules: Vec<PermissionRule>, tools: &[(&str, PermissionVerdict)]) -> PermissionPolicy {
-        let tools = tools.iter().map(|(name, then)| ((*name).to_owned(), *then)).collect();
-        PermissionPolicy { rules, tools, ..Default::default() }
+        let tool_verdicts = tools.iter().map(|(name, then)| ((*name).to_owned(), *then)).collect();
+        PermissionPolicy { rules, tool_verdicts, ..Default::default() }
     }
 
     fn decide(policy: &PermissionPolicy, subject: &ToolCallSubject) -> (PermissionVerdict, String) {
-        verdict(policy, subject, Some("/srv/ws"))
+        evaluate_policy(policy, subject, Some("/srv/ws"))
     }
 
     #[test]
     fn a_rule_without_a_tool_covers_no_arguments_of_other_tools() {
-        let commands = PermissionRule { command: list(&["git status"]), ..rule(Allow) };
-        let paths = PermissionRule { path: list(&["src/**"]), ..rule(Allow) };
+        let commands = PermissionRule { command_patterns: list(&["git status"]), ..rule(Allow) };
+        let paths = PermissionRule { path_patterns: list(&["src/**"]), ..rule(Allow) };
         let policy = policy(vec![commands, paths], &[]);
         let of_other_tool = |call: ToolCallSubject| ToolCallSubject {
             tool: "mcp__prod__delete".to_owned(),
@@ -184,9 +198,13 @@ mod tests {
     #[test]
     fn the_first_rule_that_fits_decides() {
         let rules = vec![
-            PermissionRule { command: list(&["git push*"]), ..rule(Deny) },
-            PermissionRule { kind: list(&["execute"]), command: list(&["git *"]), ..rule(Allow) },
-            PermissionRule { tool: list(&["Bash"]), ..rule(Deny) },
+            PermissionRule { command_patterns: list(&["git push*"]), ..rule(Deny) },
+            PermissionRule {
+                tool_kinds: list(&["execute"]),
+                command_patterns: list(&["git *"]),
+                ..rule(Allow)
+            },
+            PermissionRule { tool_patterns: list(&["Bash"]), ..rule(Deny) },
         ];
         let policy = policy(rules, &[("execute", Allow)]);
         for (line, expected, rule_name) in [
@@ -226,9 +244,9 @@ mod tests {
     #[test]
     fn all_conditions_of_a_rule_must_fit() {
         let narrow = PermissionRule {
-            tool: list(&["Write", "Edit"]),
-            kind: list(&["edit"]),
-            path: list(&["src/*"]),
+            tool_patterns: list(&["Write", "Edit"]),
+            tool_kinds: list(&["edit"]),
+            path_patterns: list(&["src/*"]),
             ..rule(Allow)
         };
         let policy = policy(vec![narrow], &[]);
@@ -245,7 +263,8 @@ mod tests {
 
     #[test]
     fn paths_alone_allow_no_command_and_no_address() {
-        let policy = policy(vec![PermissionRule { path: list(&["*"]), ..rule(Allow) }], &[]);
+        let policy =
+            policy(vec![PermissionRule { path_patterns: list(&["*"]), ..rule(Allow) }], &[]);
         let call_with = |command: Option<&str>, url: Option<&str>| ToolCallSubject {
             command: command.map(str::to_owned),
             url: url.map(str::to_owned),
@@ -260,7 +279,7 @@ mod tests {
     fn a_kind_in_place_of_a_name_is_restricted_but_not_allowed() {
         let subject = ToolCallSubject { tool: "execute".to_owned(), ..Default::default() };
         let policy_with =
-            |then| policy(vec![PermissionRule { kind: list(&["exec*"]), ..rule(then) }], &[]);
+            |then| policy(vec![PermissionRule { tool_kinds: list(&["exec*"]), ..rule(then) }], &[]);
         assert_eq!(decide(&policy_with(Deny), &subject).0, Deny);
         assert_eq!(decide(&policy_with(Allow), &subject).0, Ask);
     }
@@ -268,7 +287,7 @@ mod tests {
     #[test]
     fn a_rule_without_a_verdict_asks() {
         let mut policy = policy(vec![PermissionRule::default()], &[("*", Allow)]);
-        policy.default = Allow;
+        policy.default_verdict = Allow;
         assert_eq!(decide(&policy, &edit_call("a")), (Ask, "rules[0]".to_owned()));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::quota::doubled_wait;
+use super::deferral::doubled_wait;
 use crate::model::agent::quota::AccountCause;
 use crate::model::id::ExecutionId;
 

@@ -30,7 +30,7 @@ pub struct Hop {
     /// Member that receives the request.
     pub agent: AgentId,
     /// Keyed digest of the request's content.
-    pub input: String,
+    pub input_digest: String,
     /// Execution of the request, once the member has accepted it.
     pub execution: Option<ExecutionId>,
     /// End of the request.
@@ -50,7 +50,7 @@ pub struct HopEnd {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TeamAction<'r> {
     /// Record this hop for this step.
-    Plan(u32, &'r TeamStep),
+    PlanHop(u32, &'r TeamStep),
     /// Send the request of the hop to its member, which may have it already.
     Send(&'r Hop),
     /// Wait for the end of this execution, which performs the hop.
@@ -96,7 +96,7 @@ impl TeamRun {
                 number,
                 step: step.clone(),
                 agent: agent.clone(),
-                input: input.clone(),
+                input_digest: input.clone(),
                 execution: None,
                 end: None,
             }),
@@ -132,7 +132,7 @@ impl TeamRun {
                 .plan
                 .steps
                 .first()
-                .map_or(TeamAction::NoStep, |step| TeamAction::Plan(1, step));
+                .map_or(TeamAction::NoStep, |step| TeamAction::PlanHop(1, step));
         };
         let Some(end) = last.end else {
             return last
@@ -143,7 +143,8 @@ impl TeamRun {
             return TeamAction::Fail(last, end);
         }
         let next_step = self.plan.steps.iter().skip_while(|step| step.id != last.step).nth(1);
-        next_step.map_or(TeamAction::Complete(last), |step| TeamAction::Plan(last.number + 1, step))
+        next_step
+            .map_or(TeamAction::Complete(last), |step| TeamAction::PlanHop(last.number + 1, step))
     }
 }
 

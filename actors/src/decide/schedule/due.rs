@@ -26,7 +26,7 @@ pub struct DueRule<'s> {
     /// Id of the schedule.
     pub id: &'s ScheduleId,
     /// Planned times.
-    pub timetable: &'s RecurrenceRule,
+    pub recurrence: &'s RecurrenceRule,
     /// Maximum delay of an occurrence.
     pub jitter: Duration,
     /// Policy for missed occurrences.
@@ -35,8 +35,8 @@ pub struct DueRule<'s> {
 
 impl<'s> From<&'s ScheduleSpec> for DueRule<'s> {
     fn from(spec: &'s ScheduleSpec) -> Self {
-        let ScheduleSpec { id, recurrence: timetable, jitter, missed, .. } = spec;
-        Self { id, timetable, jitter: *jitter, missed: *missed }
+        let ScheduleSpec { id, recurrence, jitter, missed, .. } = spec;
+        Self { id, recurrence, jitter: *jitter, missed: *missed }
     }
 }
 
@@ -46,7 +46,7 @@ pub struct DueEvaluation {
     /// Occurrences to submit, in order: each with its planned time and its due time.
     pub to_submit: Vec<(DateTime<Utc>, DateTime<Utc>, OccurrenceCause)>,
     /// Missed or coalesced occurrences, in order.
-    pub unsubmitted: Vec<UnsubmittedRun>,
+    pub unsubmitted: Vec<UnsubmittedRange>,
     /// Time up to which every occurrence is decided.
     pub cursor: DateTime<Utc>,
     /// Time of the next evaluation; `None` if there is no further planned time.
@@ -55,13 +55,13 @@ pub struct DueEvaluation {
 
 /// Run of occurrences that are not submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnsubmittedRun {
+pub struct UnsubmittedRange {
     /// First planned time.
     pub first: DateTime<Utc>,
     /// Last planned time.
     pub last: DateTime<Utc>,
     /// Number of planned times.
-    pub times: u32,
+    pub time_count: u32,
     /// Status: missed, or coalesced into a later one.
     pub status: OccurrenceStatus,
     /// Reason of the decision.
@@ -74,7 +74,7 @@ type ScheduledTime = (DateTime<Utc>, DateTime<Utc>);
 /// Due occurrences, by their delay.
 #[derive(Default)]
 struct DueTimes {
-    expired: Option<UnsubmittedRun>,
+    expired: Option<UnsubmittedRange>,
     late: VecDeque<ScheduledTime>,
     punctual: Vec<ScheduledTime>,
 }
@@ -86,27 +86,28 @@ pub fn evaluate(due_rule: DueRule<'_>, cursor: DateTime<Utc>, now: DateTime<Utc>
     let (due_times, cursor, next) = find_due_times(due_rule, start, now);
     let DueTimes { expired, late, punctual } = due_times;
     let mut passed: Vec<_> = expired.into_iter().collect();
-    let mut fires = Vec::new();
-    let late_decisions = catch_up(due_rule.missed, late.len(), !punctual.is_empty());
+    let mut to_submit = Vec::new();
+    let late_decisions = decide_late_occurrences(due_rule.missed, late.len(), !punctual.is_empty());
     for ((planned, due), decision) in late.into_iter().zip(late_decisions) {
         match decision {
-            None => fires.push((planned, due, OccurrenceCause::CatchUp)),
+            None => to_submit.push((planned, due, OccurrenceCause::CatchUp)),
             Some((status, reason)) => record_unsubmitted(&mut passed, planned, status, reason),
         }
     }
-    fires.extend(punctual.into_iter().map(|(planned, due)| (planned, due, OccurrenceCause::Due)));
-    DueEvaluation { to_submit: fires, unsubmitted: passed, cursor, next }
+    to_submit
+        .extend(punctual.into_iter().map(|(planned, due)| (planned, due, OccurrenceCause::Due)));
+    DueEvaluation { to_submit, unsubmitted: passed, cursor, next }
 }
 
 /// Iterates over the planned times after the cursor that are due. Returns them, the new cursor, and the next due time.
 fn find_due_times(
-    DueRule { id, timetable, jitter, missed }: DueRule<'_>,
+    DueRule { id, recurrence, jitter, missed }: DueRule<'_>,
     mut cursor: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> (DueTimes, DateTime<Utc>, Option<DateTime<Utc>>) {
     let window = missed.window().max(ON_TIME_TOLERANCE);
     let mut due_times = DueTimes::default();
-    let mut planned_times = timetable.due_times_after(cursor);
+    let mut planned_times = recurrence.due_times_after(cursor);
     let mut inspected_times = 0;
     loop {
         let Some(planned) = planned_times.next() else { return (due_times, cursor, None) };
@@ -120,29 +121,29 @@ fn find_due_times(
         } else if delay <= window {
             due_times.late.push_back((planned, due));
         } else {
-            due_times.skip(planned);
+            due_times.record_expired(planned);
         }
         cursor = planned;
         inspected_times += 1;
         if inspected_times == MAX_INSPECTED_TIMES {
             // A list of so many occurrences is not useful: the count is a lower bound from here on.
             let cutoff = now - TimeDelta::from_std(ON_TIME_TOLERANCE + jitter).unwrap_or_default();
-            due_times.merge_skipped();
+            due_times.mark_count_incomplete();
             cursor = cursor.max(cutoff);
-            planned_times = timetable.due_times_after(cursor);
+            planned_times = recurrence.due_times_after(cursor);
         }
     }
 }
 
 impl DueTimes {
-    fn skip(&mut self, planned: DateTime<Utc>) {
+    fn record_expired(&mut self, planned: DateTime<Utc>) {
         let (status, reason) = (OccurrenceStatus::Missed, "its time passed too long ago");
         let mut expired: Vec<_> = self.expired.take().into_iter().collect();
         record_unsubmitted(&mut expired, planned, status, reason);
         self.expired = expired.pop();
     }
 
-    fn merge_skipped(&mut self) {
+    fn mark_count_incomplete(&mut self) {
         if let Some(expired) = &mut self.expired {
             expired.reason = "its time passed too long ago, like that of more than are counted";
         }
@@ -150,7 +151,7 @@ impl DueTimes {
 }
 
 /// Returns for each late occurrence `None` if it is caught up, else its status and the reason.
-fn catch_up(
+fn decide_late_occurrences(
     missed: MissedPolicy,
     count: usize,
     has_punctual: bool,
@@ -167,18 +168,24 @@ fn catch_up(
 
 /// Records an occurrence that is not submitted, merged with equal ones directly before it.
 fn record_unsubmitted(
-    passed: &mut Vec<UnsubmittedRun>,
+    unsubmitted: &mut Vec<UnsubmittedRange>,
     planned: DateTime<Utc>,
     status: OccurrenceStatus,
     reason: &'static str,
 ) {
-    match passed.last_mut().filter(|run| (run.status, run.reason) == (status, reason)) {
+    match unsubmitted.last_mut().filter(|run| (run.status, run.reason) == (status, reason)) {
         Some(run) => {
             run.last = planned;
-            run.times = run.times.saturating_add(1);
+            run.time_count = run.time_count.saturating_add(1);
         }
         None => {
-            passed.push(UnsubmittedRun { first: planned, last: planned, times: 1, status, reason });
+            unsubmitted.push(UnsubmittedRange {
+                first: planned,
+                last: planned,
+                time_count: 1,
+                status,
+                reason,
+            });
         }
     }
 }
@@ -217,7 +224,7 @@ pub enum OverlapDecision {
 
 /// Returns the decision for a number of running and waiting occurrences.
 #[must_use]
-pub const fn overlap_decision(
+pub const fn decide_overlap(
     overlap: OverlapPolicy,
     running: usize,
     waiting: usize,

@@ -8,7 +8,7 @@ use crate::model::schedule::statistics::{FailureClass, ScheduleStatistics};
 
 /// Returns the statistics of these occurrences.
 #[must_use]
-pub fn statistics(occurrences: &[Occurrence]) -> ScheduleStatistics {
+pub fn compute_statistics(occurrences: &[Occurrence]) -> ScheduleStatistics {
     let mut statistics = ScheduleStatistics::default();
     for occurrence in occurrences {
         *statistics.times.entry(occurrence.status).or_default() += u64::from(occurrence.time_count);
@@ -18,7 +18,7 @@ pub fn statistics(occurrences: &[Occurrence]) -> ScheduleStatistics {
     }
     let refused = statistics.times.get(&OccurrenceStatus::Refused).copied().unwrap_or_default();
     statistics.success_permille = permille(statistics.succeeded, statistics.ended + refused);
-    let deviations = occurrences.iter().filter_map(Occurrence::deviation);
+    let deviations = occurrences.iter().filter_map(Occurrence::delay);
     let mut deviations: Vec<i64> = deviations.map(|it| it.num_milliseconds().abs()).collect();
     deviations.sort_unstable();
     let on_time = i64::try_from(ON_TIME_TOLERANCE.as_millis()).unwrap_or(i64::MAX);
@@ -114,7 +114,7 @@ mod tests {
         let refused =
             Occurrence { status: OccurrenceStatus::Refused, time_count: 1, ..missed.clone() };
         occurrences.extend([missed, refused]);
-        let result = statistics(&occurrences);
+        let result = compute_statistics(&occurrences);
         let times = [
             (OccurrenceStatus::Fired, 4),
             (OccurrenceStatus::Missed, 7),
@@ -129,6 +129,6 @@ mod tests {
 
     #[test]
     fn statistics_of_no_occurrences_are_empty() {
-        assert_eq!(statistics(&[]), ScheduleStatistics::default());
+        assert_eq!(compute_statistics(&[]), ScheduleStatistics::default());
     }
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
-use super::budget_usage::BudgetUsages;
+use super::budget_usage::BudgetUsageCache;
 use crate::decide::budget::today;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::budget::Charge;
@@ -15,13 +15,13 @@ use crate::model::id::AgentId;
 pub struct BudgetMeter {
     agent: AgentId,
     zone: Tz,
-    budget_usages: BudgetUsages,
+    budget_usages: BudgetUsageCache,
 }
 
 impl BudgetMeter {
     /// Creates the meter of an agent.
     #[must_use]
-    pub fn of(spec: &AgentSpec, budget_usages: &BudgetUsages) -> Self {
+    pub fn new(spec: &AgentSpec, budget_usages: &BudgetUsageCache) -> Self {
         Self {
             agent: spec.id.clone(),
             zone: spec.budget.zone,

@@ -17,7 +17,7 @@ use crate::ports::clock::Clock;
 
 /// Used amounts of all agents. Clones are cheap.
 #[derive(Clone, Default)]
-pub struct BudgetUsages(Arc<watch::Sender<BTreeMap<AgentId, BudgetUsage>>>);
+pub struct BudgetUsageCache(Arc<watch::Sender<BTreeMap<AgentId, BudgetUsage>>>);
 
 /// Used amounts of an agent on its latest day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,7 +26,7 @@ struct BudgetUsage {
     spent: Charge,
 }
 
-impl BudgetUsages {
+impl BudgetUsageCache {
     /// Returns the amounts that an agent has used on a day; `None` if they are unknown.
     pub(crate) fn spent(&self, agent: &AgentId, day: NaiveDate) -> Option<Charge> {
         let budget_usages = self.0.borrow();
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn daily_usage_starts_at_zero_and_past_days_are_ignored() {
-        let (budget_usages, agent) = (BudgetUsages::default(), AgentId::new("helper").unwrap());
+        let (budget_usages, agent) = (BudgetUsageCache::default(), AgentId::new("helper").unwrap());
         let day = |day| NaiveDate::from_ymd_opt(2027, 1, day).unwrap();
         let turns = |turns| Charge { turns, ..Charge::default() };
         budget_usages.load(&agent, day(15), turns(5));

@@ -8,9 +8,13 @@ use super::pipelined_writes::{AppendFuture, PipelinedWrites};
 use crate::decide::output::artifact_stream::{ArtifactPiece, ArtifactStream};
 use crate::decide::output::early_redaction::EarlyRedactionStream;
 use crate::decide::output::redact_parts::{RedactedPart, StoredParts, assign_ranges};
-use crate::decide::output::truncation::{HeadAndTailLimits, TailBuffer, keep_tail, marker};
+use crate::decide::output::truncation::{
+    HeadAndTailLimits, TailBuffer, keep_tail, truncation_marker,
+};
 use crate::model::execution::content::{Part, StoredPart};
-use crate::model::execution::event::{Chunk, EventKind, MAX_CHUNK_BYTES, TextChannel, TextRange};
+use crate::model::execution::event::{
+    EventKind, MAX_CHUNK_BYTES, TextChannel, TextChunk, TextRange,
+};
 use crate::model::execution::progress::Progress;
 use crate::ports::ledger::{LedgerError, WriteBatch};
 
@@ -28,7 +32,7 @@ pub struct OutputWriter {
     chunk_count: u32,
     offset: u64,
     /// Division of the present text.
-    division: RawDivision,
+    splitter: HeadTailSplitter,
     /// Number of redactions outside of the stream.
     redactions_outside_stream: u64,
     /// Start of the present text of the channel, and the number of redactions before it.
@@ -40,7 +44,8 @@ impl OutputWriter {
     pub(super) fn open(context: AttemptContext, channel: TextChannel) -> Self {
         let stream = EarlyRedactionStream::new(Arc::clone(&context.redactor));
         let artifacts = ArtifactStream::new(Arc::clone(&context.redactor));
-        let division = RawDivision::new(context.output.limit, context.redactor.context_bytes());
+        let splitter =
+            HeadTailSplitter::new(context.output.limit, context.redactor.context_bytes());
         context.progress.send_if_modified(|progress| progress.set_answer_start(channel, 0));
         Self {
             context,
@@ -51,7 +56,7 @@ impl OutputWriter {
             writes: PipelinedWrites::default(),
             chunk_count: 0,
             offset: 0,
-            division,
+            splitter,
             redactions_outside_stream: 0,
             text_start: (0, 0),
         }
@@ -63,7 +68,7 @@ impl OutputWriter {
     /// Returns an error if the ledger did not commit.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
         self.context.liveness.record_activity();
-        let head = self.division.divide(bytes);
+        let head = self.splitter.split_off_head(bytes);
         self.stream.push_to(head, &mut self.ready_text);
         // A chunk is a row of the ledger: a program that prints byte by byte must not cause one for each byte.
         if self.ready_text.len() >= MIN_CHUNK_BYTES { self.enqueue().await } else { Ok(()) }
@@ -71,14 +76,14 @@ impl OutputWriter {
 
     /// Counts missing bytes after the head of the text.
     pub fn skip(&mut self, count: u64) {
-        self.division.tail_buffer.skip(count);
+        self.splitter.tail_buffer.skip(count);
     }
 
     /// Writes whole parts. Returns the location of each, once they are committed.
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn store_content(&mut self, parts: &[Part]) -> Result<Vec<StoredPart>, LedgerError> {
+    pub async fn store_raw(&mut self, parts: &[Part]) -> Result<Vec<StoredPart>, LedgerError> {
         let redactor = Arc::clone(&self.context.redactor);
         self.store_parts(parts.iter().map(|part| RedactedPart::redact(part, &redactor))).await
     }
@@ -173,7 +178,7 @@ impl OutputWriter {
         let (from, redactions_before) = (self.offset, self.redaction_count());
         self.ready_text.push_str(&self.stream.release());
         self.flush().await?;
-        let remaining = self.artifacts.idle();
+        let remaining = self.artifacts.release_open_texts();
         self.record(remaining).await?;
         let part = self.piece_since(from, redactions_before);
         if self.offset == from {
@@ -191,7 +196,7 @@ impl OutputWriter {
     }
 
     const fn redaction_count(&self) -> u64 {
-        self.stream.count() + self.redactions_outside_stream
+        self.stream.redaction_count() + self.redactions_outside_stream
     }
 
     /// Writes the text that was held back, ends open artifacts, and returns the whole text of the channel. A short last
@@ -201,7 +206,7 @@ impl OutputWriter {
     /// Returns an error if the ledger did not commit.
     pub async fn close(mut self) -> Result<StoredPart, LedgerError> {
         let dropped = self.end_text_with_tail();
-        let remaining = self.artifacts.end();
+        let remaining = self.artifacts.finish();
         self.record(remaining).await?;
         if self.ready_text.len() >= MIN_CHUNK_BYTES {
             self.enqueue().await?;
@@ -228,10 +233,10 @@ impl OutputWriter {
         let ended =
             StoredPart { dropped, ..self.piece_since(self.text_start.0, self.text_start.1) };
         self.text_start = (self.offset, self.redaction_count());
-        self.redactions_outside_stream += self.stream.count();
+        self.redactions_outside_stream += self.stream.redaction_count();
         self.stream = EarlyRedactionStream::new(Arc::clone(&self.context.redactor));
         let AttemptContext { output, redactor, .. } = &self.context;
-        self.division = RawDivision::new(output.limit, redactor.context_bytes());
+        self.splitter = HeadTailSplitter::new(output.limit, redactor.context_bytes());
         let (channel, from) = (self.channel, self.offset);
         self.context.progress.send_if_modified(|progress| progress.set_answer_start(channel, from));
         Ok(ended)
@@ -260,7 +265,7 @@ impl OutputWriter {
         let text = mem::replace(&mut self.ready_text, rest);
         let chunk = (!text.is_empty()).then(|| self.next_chunk(text))?;
         let (ledger, id) = (Arc::clone(&self.context.ledger), self.context.id);
-        Some(Box::pin(async move { ledger.append(id, chunk).await }))
+        Some(Box::pin(async move { ledger.append_chunk(id, chunk).await }))
     }
 
     /// Leaves the last chunk pending for the next write of the attempt.
@@ -273,16 +278,17 @@ impl OutputWriter {
     }
 
     /// Returns the next chunk of the channel.
-    fn next_chunk(&mut self, text: String) -> Chunk {
+    fn next_chunk(&mut self, text: String) -> TextChunk {
         let Self { chunk_count: number, offset, .. } = *self;
         self.chunk_count += 1;
         self.offset += text.len() as u64;
-        Chunk { attempt_id: self.context.attempt_id, channel: self.channel, number, offset, text }
+        let (attempt_id, channel) = (self.context.attempt_id, self.channel);
+        TextChunk { attempt_id, channel, number, offset, text }
     }
 
     /// Ends the text, with the tail of the bytes after its head. Returns the number of missing bytes between them.
     fn end_text_with_tail(&mut self) -> u64 {
-        let (total_bytes, lost_bytes, bytes) = self.division.end();
+        let (total_bytes, lost_bytes, bytes) = self.splitter.end();
         if total_bytes <= self.context.output.limit as u64 {
             self.ready_text.push_str(&self.stream.push(&bytes));
             self.end_text();
@@ -296,7 +302,7 @@ impl OutputWriter {
         };
         self.ready_text.push_str(&head);
         if missing_bytes > 0 {
-            self.ready_text.push_str(&marker(missing_bytes));
+            self.ready_text.push_str(&truncation_marker(missing_bytes));
         }
         self.ready_text.push_str(&tail);
         missing_bytes
@@ -305,10 +311,10 @@ impl OutputWriter {
     /// Returns head and tail of a text that is known as a whole: redacted text can be split anywhere.
     fn truncate_whole(&mut self, bytes: &[u8]) -> TruncatedText {
         let mut text = self.stream.push(bytes) + &self.stream.finish();
-        let capacity = (self.division.limits.head as u64).saturating_sub(self.text_len());
+        let capacity = (self.splitter.limits.head as u64).saturating_sub(self.text_len());
         let capacity = usize::try_from(capacity).unwrap_or(usize::MAX).min(text.len());
         let mut tail = text.split_off(text.floor_char_boundary(capacity));
-        let missing_bytes = keep_tail(&mut tail, self.division.limits.tail);
+        let missing_bytes = keep_tail(&mut tail, self.splitter.limits.tail);
         TruncatedText { head: text, tail, missing_bytes }
     }
 
@@ -316,11 +322,11 @@ impl OutputWriter {
     /// secret, and the tail may start with the end of one.
     fn truncate_partial(&mut self, bytes: &[u8], total_bytes: u64) -> TruncatedText {
         // `finish` would judge the held-back text as if the text ended here, although its continuation is only lost.
-        let head = self.stream.idle();
-        let context_bytes = bytes.len().saturating_sub(self.division.limits.tail);
+        let head = self.stream.release_after_pause();
+        let context_bytes = bytes.len().saturating_sub(self.splitter.limits.tail);
         let (mut tail, redactions) = self.context.redactor.redact_end(bytes, context_bytes);
         self.redactions_outside_stream += redactions;
-        keep_tail(&mut tail, self.division.limits.tail);
+        keep_tail(&mut tail, self.splitter.limits.tail);
         let retained = self.text_len() + (head.len() + tail.len()) as u64;
         TruncatedText { head, tail, missing_bytes: total_bytes.saturating_sub(retained) }
     }
@@ -332,7 +338,7 @@ impl OutputWriter {
 }
 
 /// Division of a raw text into its head, which is redacted as it arrives, and the bytes after it.
-struct RawDivision {
+struct HeadTailSplitter {
     /// Limits of head and tail.
     limits: HeadAndTailLimits,
     /// Number of raw bytes in the head.
@@ -341,16 +347,16 @@ struct RawDivision {
     tail_buffer: TailBuffer,
 }
 
-impl RawDivision {
+impl HeadTailSplitter {
     /// Creates the division of an empty text; redaction inspects `context_bytes` before the tail.
     fn new(limit: usize, context_bytes: usize) -> Self {
-        let limits = HeadAndTailLimits::of(limit);
+        let limits = HeadAndTailLimits::from_total(limit);
         // Redaction of the tail needs text before it: a secret whose start was cut would be shown otherwise.
         Self { limits, head_bytes: 0, tail_buffer: TailBuffer::new(limits.tail + context_bytes) }
     }
 
     /// Adds bytes. Returns those that belong to the head.
-    fn divide<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+    fn split_off_head<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let capacity = (self.limits.head - self.head_bytes).min(bytes.len());
         let (head, rest) = bytes.split_at_checked(capacity).unwrap_or((bytes, &[]));
         self.head_bytes += head.len();
@@ -362,7 +368,7 @@ impl RawDivision {
     fn end(&mut self) -> (u64, u64, Vec<u8>) {
         let tail_buffer = mem::replace(&mut self.tail_buffer, TailBuffer::new(0));
         let total_bytes = self.head_bytes as u64 + tail_buffer.total_bytes();
-        let (lost_bytes, bytes) = tail_buffer.end();
+        let (lost_bytes, bytes) = tail_buffer.into_parts();
         (total_bytes, lost_bytes, bytes)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use algonius_redact::Redactor;
 
-use crate::decide::output::truncation::{TailBuffer, keep_tail, marker};
+use crate::decide::output::truncation::{TailBuffer, keep_tail, truncation_marker};
 
 /// Buffer that receives a text of any length, and returns its end.
 pub struct RedactedTail {
@@ -15,7 +15,7 @@ pub struct RedactedTail {
 
 impl RedactedTail {
     /// Creates a buffer that returns `max_bytes` bytes of redacted text.
-    pub(super) fn of(redactor: Arc<Redactor>, max_bytes: usize) -> Self {
+    pub(super) fn new(redactor: Arc<Redactor>, max_bytes: usize) -> Self {
         let tail = TailBuffer::new(max_bytes + redactor.context_bytes());
         Self { redactor, tail, max_bytes }
     }
@@ -30,7 +30,7 @@ impl RedactedTail {
     #[must_use]
     pub fn into_text(self) -> String {
         let Self { redactor, tail, max_bytes } = self;
-        let (lost_bytes, bytes) = tail.end();
+        let (lost_bytes, bytes) = tail.into_parts();
         let mut text = if lost_bytes == 0 {
             redactor.redact(&String::from_utf8_lossy(&bytes)).into_owned()
         } else {
@@ -38,7 +38,7 @@ impl RedactedTail {
         };
         let cut = keep_tail(&mut text, max_bytes);
         if lost_bytes + cut > 0 {
-            text.insert_str(0, marker(lost_bytes + cut).trim_start());
+            text.insert_str(0, truncation_marker(lost_bytes + cut).trim_start());
         }
         text
     }
@@ -51,7 +51,7 @@ mod tests {
     const SECRET: &str = "hush-hush-hush-hush";
 
     fn last(text: &str) -> String {
-        let mut tail = RedactedTail::of(Arc::new(Redactor::new([SECRET.to_owned()])), 100);
+        let mut tail = RedactedTail::new(Arc::new(Redactor::new([SECRET.to_owned()])), 100);
         text.as_bytes().chunks(7).for_each(|bytes| tail.push(bytes));
         tail.into_text()
     }

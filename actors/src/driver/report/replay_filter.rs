@@ -84,12 +84,12 @@ mod tests {
     use crate::model::execution::content::StoredPart;
     use crate::model::execution::event::{EventKind, TextChannel, TextRange};
 
-    fn span(from: u64, to: u64) -> TextRange {
+    fn answer_text_range(from: u64, to: u64) -> TextRange {
         TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Answer, from, to }
     }
 
     fn answer_event(from: u64, to: u64, append: bool, last: bool) -> EventKind {
-        let pieces = vec![StoredPart::text(span(from, to))];
+        let pieces = vec![StoredPart::text(answer_text_range(from, to))];
         let id = "answer".to_owned();
         EventKind::Artifact { id, name: None, description: None, pieces, append, last }
     }

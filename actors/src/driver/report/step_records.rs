@@ -4,7 +4,7 @@ use super::{Reporter, split_into_chunks};
 use crate::decide::output::redact_parts::{StoredParts, redact};
 use crate::model::execution::content::{Part, StoredPart};
 use crate::model::execution::event::{
-    ANSWER_ARTIFACT_ID, Chunk, EventKind, TextChannel, TextRange,
+    ANSWER_ARTIFACT_ID, EventKind, TextChannel, TextChunk, TextRange,
 };
 use crate::model::execution::step::StepRecord;
 use crate::ports::ledger::WriteBatch;
@@ -27,7 +27,7 @@ impl StepTextEnd {
 
 impl Reporter {
     /// Records a step together with the next commit, and moves the end of the text behind the step's text.
-    pub fn add_step(&self, end: &mut StepTextEnd, row: StepRecord, text: &str) {
+    pub fn record_step_later(&self, end: &mut StepTextEnd, row: StepRecord, text: &str) {
         let (text, redacted) = self.context.redactor.redact_and_count(text);
         let (attempt_id, channel) = (self.context.attempt_id, TextChannel::Steps);
         let mut chunks = Vec::new();
@@ -35,7 +35,7 @@ impl Reporter {
         for text in split_into_chunks(&text) {
             let (number, offset) = (end.chunk_count, end.offset);
             end.add_stored(&text);
-            chunks.push(Chunk { attempt_id, channel, number, offset, text });
+            chunks.push(TextChunk { attempt_id, channel, number, offset, text });
         }
         let range = TextRange { attempt_id, channel, from, to: end.offset };
         let text = StoredPart { redacted, ..StoredPart::text(range) };
@@ -44,14 +44,14 @@ impl Reporter {
     }
 
     /// Records the answer together with the end of the attempt, as an artifact.
-    pub fn add_answer(&self, parts: &[Part]) {
+    pub fn record_answer_later(&self, parts: &[Part]) {
         let (attempt_id, channel) = (self.context.attempt_id, TextChannel::Parts);
         let StoredParts { text, pieces, .. } =
             redact(parts, &self.context.redactor, attempt_id, channel, 0);
         let mut offset = 0;
         let pieces_of_text = split_into_chunks(&text).into_iter().zip(0..);
         let chunks = pieces_of_text.map(|(text, number)| {
-            let chunk = Chunk { attempt_id, channel, number, offset, text };
+            let chunk = TextChunk { attempt_id, channel, number, offset, text };
             offset += chunk.text.len() as u64;
             chunk
         });

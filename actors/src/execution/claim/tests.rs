@@ -4,7 +4,7 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn folder(path: &str) -> Workspace {
+fn workspace(path: &str) -> Workspace {
     Workspace::new(path)
 }
 
@@ -27,14 +27,14 @@ async fn a_wait_begins_in_the_queue_of_the_agent() {
 #[test]
 fn a_blocked_claim_keeps_memory_only_if_memory_is_short() {
     use QueueReason::{AgentBusy, InsufficientMemory, WorkspaceBusy};
-    let requested = || Some(folder("/srv/a"));
+    let requested = || Some(workspace("/srv/a"));
     for (reason, keeps_memory, queued_workspace) in [
         (WorkspaceBusy, false, requested()),
         (AgentBusy, false, None),
         (InsufficientMemory, true, None),
     ] {
         assert_eq!(
-            WaitPlan::of(reason, requested()),
+            WaitPlan::new(reason, requested()),
             WaitPlan { keeps_memory, queued_workspace },
             "{reason:?}"
         );
@@ -59,12 +59,12 @@ fn a_claim_keeps_its_place_until_it_is_granted() {
     let (mut first, mut second) = (claim(&resources), claim(&resources));
     let wait = |claim: &mut ResourceClaim| {
         claim
-            .handle_blocked(blocked_claim(QueueReason::WorkspaceBusy, Some(folder("/srv/a"))))
+            .handle_blocked(blocked_claim(QueueReason::WorkspaceBusy, Some(workspace("/srv/a"))))
             .position
     };
     assert_eq!([wait(&mut first), wait(&mut second), wait(&mut first)], [1, 2, 1]);
-    first.apply_grant(Some(folder("/srv/a")));
-    assert_eq!(first.workspace(), Some(folder("/srv/a")));
+    first.apply_grant(Some(workspace("/srv/a")));
+    assert_eq!(first.workspace(), Some(workspace("/srv/a")));
     assert_eq!(wait(&mut second), 1, "the granted claim has left the queue");
     assert!(second.begin() && !second.release_notices.has_changed().unwrap());
     first.release_workspace();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::OpenInteractions;
-use crate::decide::execution::paused_deadlines::{DeadlineDecision, PausedDeadline};
-use crate::decide::execution::{Deadline, ExecutionEvent};
+use crate::decide::execution::paused_deadlines::{DeadlineDecision, PausableDeadline};
+use crate::decide::execution::{ExecutionDeadline, ExecutionEvent};
 use crate::execution::tasks::ExecutionTasks;
 use crate::model::execution::AttemptId;
 
@@ -18,7 +18,7 @@ pub(in crate::execution) struct AttemptDeadlines<'e> {
 
 impl AttemptDeadlines<'_> {
     /// Continues deadlines whose timers fired while a question was open.
-    pub(super) fn continue_after_pause(&mut self, postponed: Vec<(PausedDeadline, Duration)>) {
+    pub(super) fn continue_after_pause(&mut self, postponed: Vec<(PausableDeadline, Duration)>) {
         for (deadline, delay) in postponed {
             self.tasks.send_after(delay, deadline_event(deadline, self.attempt_id));
         }
@@ -28,10 +28,10 @@ impl AttemptDeadlines<'_> {
     pub(in crate::execution) fn filter(&mut self, event: ExecutionEvent) -> Option<ExecutionEvent> {
         let (deadline, attempt_id) = match event {
             ExecutionEvent::RunDeadlineNear { attempt_id } => {
-                (PausedDeadline::RunWarning, attempt_id)
+                (PausableDeadline::RunWarning, attempt_id)
             }
-            ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run } => {
-                (PausedDeadline::Run, attempt_id)
+            ExecutionEvent::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Run } => {
+                (PausableDeadline::Run, attempt_id)
             }
             ExecutionEvent::Silent { attempt_id, .. } if self.open_interactions.is_paused() => {
                 return Some(ExecutionEvent::Silent { attempt_id, silence: Duration::ZERO });
@@ -44,7 +44,7 @@ impl AttemptDeadlines<'_> {
         match self.open_interactions.decide_deadline(deadline) {
             DeadlineDecision::Passed => Some(event),
             DeadlineDecision::Held => None,
-            DeadlineDecision::After(delay) => {
+            DeadlineDecision::Postponed(delay) => {
                 self.tasks.send_after(delay, event);
                 None
             }
@@ -52,11 +52,11 @@ impl AttemptDeadlines<'_> {
     }
 }
 
-fn deadline_event(deadline: PausedDeadline, attempt_id: AttemptId) -> ExecutionEvent {
+fn deadline_event(deadline: PausableDeadline, attempt_id: AttemptId) -> ExecutionEvent {
     match deadline {
-        PausedDeadline::RunWarning => ExecutionEvent::RunDeadlineNear { attempt_id },
-        PausedDeadline::Run => {
-            ExecutionEvent::DeadlinePassed { attempt_id, deadline: Deadline::Run }
+        PausableDeadline::RunWarning => ExecutionEvent::RunDeadlineNear { attempt_id },
+        PausableDeadline::Run => {
+            ExecutionEvent::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Run }
         }
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::decide::execution::paused_deadlines::{DeadlineDecision, DeadlinePause, PausedDeadline};
+use crate::decide::execution::paused_deadlines::{
+    DeadlineDecision, InteractionPauses, PausableDeadline,
+};
 use crate::model::interaction::{InteractionId, WireId};
 
 /// Questions of the present attempt without a delivered answer.
@@ -17,7 +19,7 @@ pub(in crate::execution) struct OpenInteractions {
     pub(super) undelivered_answers: BTreeMap<WireId, Option<InteractionId>>,
     /// Number of open questions of the members of a team, which their executions hold.
     member_questions: u32,
-    pause: DeadlinePause,
+    pause: InteractionPauses,
     /// Start of the attempt, from which the pauses are measured.
     started_at: Instant,
 }
@@ -29,7 +31,7 @@ impl OpenInteractions {
             by_wire_id: BTreeMap::new(),
             undelivered_answers: BTreeMap::new(),
             member_questions: 0,
-            pause: DeadlinePause::default(),
+            pause: InteractionPauses::default(),
             started_at: Instant::now(),
         }
     }
@@ -49,7 +51,7 @@ impl OpenInteractions {
     pub(super) fn remove(
         &mut self,
         id: InteractionId,
-    ) -> Option<(WireId, Vec<(PausedDeadline, Duration)>)> {
+    ) -> Option<(WireId, Vec<(PausableDeadline, Duration)>)> {
         let wire_id = self.by_wire_id.iter().find(|(_, known)| **known == id)?.0.clone();
         self.by_wire_id.remove(&wire_id);
         let postponed_deadlines = self.pause.record_close(self.elapsed());
@@ -62,13 +64,13 @@ impl OpenInteractions {
     }
 
     /// Decides about a deadline whose timer fired now.
-    pub(super) fn decide_deadline(&mut self, deadline: PausedDeadline) -> DeadlineDecision {
+    pub(super) fn decide_deadline(&mut self, deadline: PausableDeadline) -> DeadlineDecision {
         self.pause.decide(deadline, self.elapsed())
     }
 
     /// Sets the number of open questions of members. Returns the deadlines that passed meanwhile, if the last one
     /// closed.
-    pub(super) fn set_member_questions(&mut self, count: u32) -> Vec<(PausedDeadline, Duration)> {
+    pub(super) fn set_member_questions(&mut self, count: u32) -> Vec<(PausableDeadline, Duration)> {
         let had_questions = std::mem::replace(&mut self.member_questions, count) > 0;
         match (had_questions, count > 0) {
             (false, true) => self.pause.record_open(self.elapsed()),

@@ -10,7 +10,7 @@ use crate::model::interaction::{
     Interaction, InteractionEnd, InteractionId, InteractionRequestKey, InteractionState,
 };
 use crate::model::permission::PermissionDecision;
-use crate::ports::interactions::Interactions;
+use crate::ports::interaction_store::InteractionStore;
 use crate::ports::ledger::LedgerError;
 
 /// Write operation about an interaction.
@@ -21,11 +21,11 @@ pub(in crate::execution) enum InteractionOp {
     /// Close an interaction without an answer.
     Close(InteractionId, Box<InteractionEnd>),
     /// Record that an answer was written to the agent.
-    Delivered(InteractionId, DateTime<Utc>),
+    RecordDelivery(InteractionId, DateTime<Utc>),
     /// Record that the answer to this request was written to the agent by an earlier process of the service.
-    DeliveredEarlier(InteractionRequestKey, DateTime<Utc>),
+    RecordEarlierDelivery(InteractionRequestKey, DateTime<Utc>),
     /// Record the verdict of a rule.
-    Decide(Box<PermissionDecision>),
+    RecordDecision(Box<PermissionDecision>),
 }
 
 impl InteractionOp {
@@ -35,7 +35,7 @@ impl InteractionOp {
     /// Returns an error if nothing was committed; the operation can be repeated.
     pub(super) async fn perform(
         self,
-        interactions: &Arc<dyn Interactions>,
+        interactions: &Arc<dyn InteractionStore>,
     ) -> Result<Option<ExecutionMsg>, LedgerError> {
         let msg = match self {
             Self::Open(fence, interaction) => {
@@ -46,12 +46,12 @@ impl InteractionOp {
             Self::Close(id, end) => {
                 Some(InteractionMsg::Closed(interactions.close(id, (*end).clone(), *end).await?))
             }
-            Self::Delivered(id, at) => {
+            Self::RecordDelivery(id, at) => {
                 interactions.record_delivery(id, at).await?;
                 None
             }
-            Self::DeliveredEarlier(key, at) => {
-                let interaction = interactions.interaction_of_request(&key).await?;
+            Self::RecordEarlierDelivery(key, at) => {
+                let interaction = interactions.find_by_request_key(&key).await?;
                 // The cancellation of a request that was withdrawn or lost is no answer.
                 let has_answer = |it: &Interaction| {
                     matches!(it.state, InteractionState::Answered | InteractionState::Expired)
@@ -61,7 +61,7 @@ impl InteractionOp {
                 }
                 None
             }
-            Self::Decide(decision) => {
+            Self::RecordDecision(decision) => {
                 interactions.record_decision(*decision).await?;
                 None
             }

@@ -2,10 +2,10 @@
 
 use std::pin::Pin;
 
-use super::{Reader, map_error};
+use super::{ExecutionReader, map_error};
 use crate::decide::runs::team::{Hop, TeamRun};
 use crate::model::access::principal::Caller;
-use crate::model::execution::record::{ExecutionFilter, Record, TriggerFilter};
+use crate::model::execution::record::{ExecutionFilter, ExecutionRecord, TriggerFilter};
 use crate::model::failure::Failure;
 use crate::model::id::{ExecutionId, PrincipalId};
 use crate::ports::ledger::LedgerError;
@@ -18,7 +18,7 @@ const MAX_TREE_HOPS: usize = 1000;
 #[derive(Debug, Clone)]
 pub struct RunTree {
     /// Record of the execution.
-    pub record: Record,
+    pub record: ExecutionRecord,
     /// Hops in the order of their numbers.
     pub hops: Vec<TreeHop>,
     /// True if further hops were left out, because the tree is too large.
@@ -37,7 +37,7 @@ pub struct TreeHop {
 /// Future of a part of a tree.
 type TreeFuture<'r> = Pin<Box<dyn Future<Output = Result<RunTree, Failure>> + Send + 'r>>;
 
-impl Reader {
+impl ExecutionReader {
     /// Returns an execution with its hops, if the caller may see it. The hops belong to the owner of the run, so they
     /// need no right of their own.
     ///
@@ -47,10 +47,14 @@ impl Reader {
     pub async fn run_tree(&self, caller: &Caller, id: ExecutionId) -> Result<RunTree, Failure> {
         let record = self.execution(caller, id).await?;
         let mut remaining = MAX_TREE_HOPS;
-        self.tree_of(record, &mut remaining).await
+        self.build_tree(record, &mut remaining).await
     }
 
-    fn tree_of<'r>(&'r self, record: Record, remaining: &'r mut usize) -> TreeFuture<'r> {
+    fn build_tree<'r>(
+        &'r self,
+        record: ExecutionRecord,
+        remaining: &'r mut usize,
+    ) -> TreeFuture<'r> {
         Box::pin(async move {
             let events = self.events(&record, 0).await?;
             let run = TeamRun::restore(events.iter().map(|event| &event.data));
@@ -62,13 +66,13 @@ impl Reader {
                     break;
                 };
                 *remaining = rest;
-                let execution = self.execution_of(&tree.record, hop).await?;
+                let execution = self.find_hop_execution(&tree.record, hop).await?;
                 let hop_record = match execution {
                     Some(id) => map_error(self.services.ledger.execution(id).await)?,
                     None => None,
                 };
                 let hop_tree = match hop_record {
-                    Some(record) => Some(self.tree_of(record, remaining).await?),
+                    Some(record) => Some(self.build_tree(record, remaining).await?),
                     None => None,
                 };
                 tree.is_truncated |= hop_tree.as_ref().is_some_and(|tree| tree.is_truncated);
@@ -79,7 +83,11 @@ impl Reader {
     }
 
     /// Returns the execution of a hop. The run records it later than the member does.
-    async fn execution_of(&self, run: &Record, hop: &Hop) -> Result<Option<ExecutionId>, Failure> {
+    async fn find_hop_execution(
+        &self,
+        run: &ExecutionRecord,
+        hop: &Hop,
+    ) -> Result<Option<ExecutionId>, Failure> {
         if hop.execution.is_some() || hop.end.is_some() {
             return Ok(hop.execution);
         }

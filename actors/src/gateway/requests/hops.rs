@@ -3,56 +3,56 @@
 
 use std::time::Duration;
 
-use super::Requests;
+use super::RequestHandle;
 use super::wait::wait_for_drain;
 use tokio::sync::watch;
 
 use crate::agent::SubmitReply;
-use crate::execution::recover::{end_execution, read_request};
-use crate::gateway::reader::Reader;
+use crate::execution::recovery::{end_execution, read_request};
+use crate::gateway::reader::ExecutionReader;
 use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::{ExecutionFilter, Record, TriggerFilter};
+use crate::model::execution::record::{ExecutionFilter, ExecutionRecord, TriggerFilter};
 use crate::model::execution::request::Request;
-use crate::model::execution::{Outcome, State};
+use crate::model::execution::{ExecutionState, Outcome};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::LedgerError;
 use crate::services::Services;
 
 /// Pause before a failed read or write is repeated.
-const LEDGER_PAUSE: Duration = Duration::from_secs(1);
+const LEDGER_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Time after which a cancellation is sent again.
 const CANCELLATION_INTERVAL: Duration = Duration::from_secs(5);
 /// Pause before another cancellation of a hop that no actor has.
-const LOOKUP_PAUSE: Duration = Duration::from_millis(100);
+const CANCELLATION_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// State of a hop, as far as its run is concerned.
 pub(crate) enum HopState {
     /// The hop has ended.
-    Ended(Box<Record>),
+    Ended(Box<ExecutionRecord>),
     /// The member waits for an answer between two turns.
-    AwaitsAnswer(Box<Record>),
+    AwaitsAnswer(Box<ExecutionRecord>),
     /// The hop is waiting, or it runs.
-    Open(Box<Record>),
+    Open(Box<ExecutionRecord>),
     /// The execution was removed.
     Unknown,
 }
 
 /// Handle that a run uses: it reads the ledger, and sends hops, reads them and ends them.
 #[derive(Clone)]
-pub(crate) struct RunRequests {
-    requests: Requests,
+pub(crate) struct HopHandle {
+    requests: RequestHandle,
 }
 
-impl RunRequests {
+impl HopHandle {
     /// Creates the handle of a run.
-    pub(crate) const fn new(requests: Requests) -> Self {
+    pub(crate) const fn new(requests: RequestHandle) -> Self {
         Self { requests }
     }
 
     /// Returns the reader of executions.
-    pub(crate) const fn reader(&self) -> &Reader {
+    pub(crate) const fn reader(&self) -> &ExecutionReader {
         &self.requests.reader
     }
 
@@ -61,13 +61,13 @@ impl RunRequests {
         &self.requests.reader.services
     }
 
-    /// Waits until a hop has ended or has a question; see [`Requests::wait_until_settled`].
+    /// Waits until a hop has ended or has a question; see [`RequestHandle::wait_until_settled`].
     ///
     /// # Errors
     /// Returns an error if the end cannot be recorded now.
     pub(crate) async fn wait_until_settled(
         &self,
-        record: &Record,
+        record: &ExecutionRecord,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Result<(), Failure> {
         self.requests.wait_until_settled(&record.agent, record.id, progress).await.map(drop)
@@ -109,11 +109,13 @@ impl RunRequests {
     }
 
     /// Returns true if an actor performs the hop now: it neither waits nor is suspended.
-    pub(crate) async fn is_hop_active(&self, record: &Record) -> bool {
+    pub(crate) async fn is_hop_active(&self, record: &ExecutionRecord) -> bool {
         let progress = self.reader().watch(&record.agent, record.id).await;
         progress.is_some_and(|progress| {
-            let Progress { state, deferred, is_suspended, .. } = &*progress.borrow();
-            !matches!(state, State::Idle | State::Waiting) && deferred.is_none() && !is_suspended
+            let Progress { state, deferral, is_suspended, .. } = &*progress.borrow();
+            !matches!(state, ExecutionState::Idle | ExecutionState::Waiting)
+                && deferral.is_none()
+                && !is_suspended
         })
     }
 
@@ -125,7 +127,7 @@ impl RunRequests {
                 Ok(false) => {}
                 Err(error) => {
                     tracing::error!(execution = %id, %error, "hop not cancelled, trying again");
-                    tokio::time::sleep(LEDGER_PAUSE).await;
+                    tokio::time::sleep(LEDGER_RETRY_PAUSE).await;
                 }
             }
         }
@@ -147,13 +149,13 @@ impl RunRequests {
                 // A crashed actor is replaced, and the next cancellation reaches the other one.
                 let is_lost = tokio::time::timeout(CANCELLATION_INTERVAL, end).await;
                 if is_lost == Ok(true) {
-                    tokio::time::sleep(LOOKUP_PAUSE).await;
+                    tokio::time::sleep(CANCELLATION_RETRY_PAUSE).await;
                 }
             }
             None if record.awaits_answer() => {
                 // Its actor may be stopping. Later the same answer means that no actor will have it, for example
                 // because the member is quarantined; it holds nothing but its record.
-                tokio::time::sleep(LEDGER_PAUSE).await;
+                tokio::time::sleep(LEDGER_RETRY_PAUSE).await;
                 if let HopState::AwaitsAnswer(record) = self.hop_state(id).await?
                     && self.requests.send_cancellation(&record, reason.to_owned()).await.is_none()
                 {
@@ -161,7 +163,7 @@ impl RunRequests {
                     end_execution(services, &record, Outcome::Cancelled, failure).await?;
                 }
             }
-            None => tokio::time::sleep(LOOKUP_PAUSE).await,
+            None => tokio::time::sleep(CANCELLATION_RETRY_PAUSE).await,
         }
         Ok(false)
     }
@@ -178,13 +180,13 @@ impl RunRequests {
                 }
                 Err(error) => {
                     tracing::error!(execution = %run, %error, "hops not read, trying again");
-                    tokio::time::sleep(LEDGER_PAUSE).await;
+                    tokio::time::sleep(LEDGER_RETRY_PAUSE).await;
                 }
             }
         }
     }
 
-    async fn unfinished_hops(&self, run: ExecutionId) -> Result<Vec<Record>, LedgerError> {
+    async fn unfinished_hops(&self, run: ExecutionId) -> Result<Vec<ExecutionRecord>, LedgerError> {
         let filter = ExecutionFilter {
             trigger: Some(TriggerFilter::HopsOf(run)),
             unfinished: true,
@@ -195,11 +197,11 @@ impl RunRequests {
 
     /// Returns true while the service stops.
     pub(crate) fn is_draining(&self) -> bool {
-        *self.reader().link.draining.borrow()
+        *self.reader().gateway_handle.draining.borrow()
     }
 
     /// Returns once the service stops.
     pub(crate) async fn wait_for_drain(&self) {
-        wait_for_drain(&mut self.reader().link.draining.clone()).await;
+        wait_for_drain(&mut self.reader().gateway_handle.draining.clone()).await;
     }
 }

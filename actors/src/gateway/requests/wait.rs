@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::{Requests, log_read_error};
+use super::{RequestHandle, log_read_error};
 use crate::model::code::Code;
-use crate::model::execution::State;
+use crate::model::execution::ExecutionState;
 use crate::model::execution::progress::{Progress, RawAnswer};
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId};
 
@@ -19,7 +19,7 @@ const ACTOR_LOOKUP_PAUSE: Duration = Duration::from_millis(50);
 /// actor. Both are short unless the storage of the ledger fails.
 pub(crate) const RECORD_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Requests {
+impl RequestHandle {
     /// Waits until an execution has ended, or waits for input. Returns early when the service drains before
     /// the execution has started: the execution will run after the next start. Returns the unredacted text of
     /// the answer if the agent is configured so; only the owner may see it.
@@ -42,7 +42,7 @@ impl Requests {
     /// Returns the same errors as [`wait_until_settled`](Self::wait_until_settled).
     pub async fn wait_until_ended(
         &self,
-        record: &Record,
+        record: &ExecutionRecord,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Result<(), Failure> {
         self.wait((&record.agent, record.id), progress, WaitTarget::End).await.map(drop)
@@ -54,7 +54,7 @@ impl Requests {
         mut progress: Option<watch::Receiver<Progress>>,
         target: WaitTarget,
     ) -> Result<Option<watch::Receiver<Progress>>, Failure> {
-        let mut draining = self.reader.link.draining.clone();
+        let mut draining = self.reader.gateway_handle.draining.clone();
         let mut stuck_since: Option<Instant> = None;
         loop {
             tokio::select! {
@@ -126,11 +126,12 @@ async fn wait_until_reached(
 ) -> WaitOutcome {
     let Some(progress) = progress else { return WaitOutcome::ActorLost };
     let is_reached = |progress: &Progress| {
-        let waits = target == WaitTarget::EndOrQuestion && progress.state == State::Waiting;
+        let waits =
+            target == WaitTarget::EndOrQuestion && progress.state == ExecutionState::Waiting;
         progress.outcome.is_some() || waits
     };
     let has_questions =
-        |progress: &Progress| target == WaitTarget::EndOrQuestion && progress.interactions > 0;
+        |progress: &Progress| target == WaitTarget::EndOrQuestion && progress.open_interactions > 0;
     let is_noteworthy = |progress: &Progress| {
         is_reached(progress) || has_questions(progress) || progress.is_ending()
     };
@@ -162,5 +163,5 @@ pub(super) async fn wait_for_drain(draining: &mut watch::Receiver<bool>) {
 }
 
 fn has_started(progress: Option<&watch::Receiver<Progress>>) -> bool {
-    progress.is_some_and(|progress| progress.borrow().state != State::Idle)
+    progress.is_some_and(|progress| progress.borrow().state != ExecutionState::Idle)
 }

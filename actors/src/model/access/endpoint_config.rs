@@ -149,7 +149,7 @@ impl Default for LockoutSpec {
 
 /// Organization that is responsible for an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Provider {
+pub struct ProviderOrganization {
     /// Name of the organization.
     pub organization: String,
     /// Web site of the organization.
@@ -160,7 +160,7 @@ pub struct Provider {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CardDetails {
     /// Organization that is responsible for the agent.
-    pub provider: Option<Provider>,
+    pub provider: Option<ProviderOrganization>,
     /// Address of the agent's documentation.
     pub documentation_url: Option<String>,
     /// Address of the agent's icon.

@@ -138,7 +138,7 @@ impl BudgetMeasure {
 
     /// Returns the amount of this measure in a charge: a number, millionths of a dollar, or milliseconds.
     #[must_use]
-    pub const fn of(self, charge: Charge) -> u64 {
+    pub const fn amount_in(self, charge: Charge) -> u64 {
         match self {
             Self::Turns => charge.turns,
             Self::InputTokens => charge.input_tokens,
@@ -151,7 +151,7 @@ impl BudgetMeasure {
 
     /// Formats an amount with its unit.
     #[must_use]
-    pub fn display(self, amount: u64) -> String {
+    pub fn format_amount(self, amount: u64) -> String {
         match self {
             Self::Turns => format!("{amount} turns"),
             Self::InputTokens => format!("{amount} input tokens"),
@@ -168,7 +168,7 @@ pub type Zone = Tz;
 
 /// Returns the time zone of a name such as `Europe/Berlin`, or `None` if the name is unknown.
 #[must_use]
-pub fn zone(name: &str) -> Option<Zone> {
+pub fn parse_zone(name: &str) -> Option<Zone> {
     name.parse().ok()
 }
 

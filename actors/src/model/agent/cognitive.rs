@@ -177,7 +177,7 @@ impl CognitiveSpec {
     /// Greatest value of [`max_steps`](Self::max_steps).
     pub const MAX_STEPS: u32 = 50;
     /// Default value of [`max_steps`](Self::max_steps).
-    pub const DEFAULT_STEPS: u32 = 10;
+    pub const DEFAULT_MAX_STEPS: u32 = 10;
     /// Greatest temperature.
     pub const MAX_TEMPERATURE: f64 = 2.0;
     /// Default temperature.

@@ -17,7 +17,7 @@ use crate::model::agent::budget::Charge;
 use crate::model::agent::quota::Deferral;
 use crate::model::agent::team::TeamPlan;
 use crate::model::failure::Failure;
-use crate::model::interaction::{AnswerSource, InteractionId, InteractionKind, InteractionState};
+use crate::model::interaction::{AnswerSource, InteractionId, InteractionState, QuestionKind};
 use crate::model::permission::PermissionVerdict;
 
 /// Longest text of one chunk, in bytes.
@@ -25,7 +25,7 @@ pub const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
 /// Chunk of redacted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunk {
+pub struct TextChunk {
     /// Attempt that wrote the text.
     pub attempt_id: AttemptId,
     /// Channel that the chunk continues.
@@ -253,7 +253,7 @@ pub enum EventKind {
         /// Id of the interaction.
         interaction: InteractionId,
         /// Kind of the question.
-        question: InteractionKind,
+        question: QuestionKind,
         /// Question in one sentence.
         message: String,
         /// Name of the tool, if the question is about a tool call.

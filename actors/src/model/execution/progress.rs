@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::event::TextChannel;
 use super::followers::Followers;
-use super::{AttemptId, Outcome, State};
+use super::{AttemptId, ExecutionState, Outcome};
 use crate::model::agent::queue::Queued;
 use crate::model::agent::quota::Deferral;
 
@@ -34,22 +34,22 @@ pub struct PartialAnswer {
     /// Channel of the text.
     pub channel: TextChannel,
     /// First byte of the answer in that text. A later message superseded the text before this byte.
-    pub from: u64,
+    pub start_offset: u64,
 }
 
 /// Progress of an execution, as published to its waiters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     /// State of the execution.
-    pub state: State,
+    pub state: ExecutionState,
     /// True if the agent has requested input and the ledger has not yet recorded the request.
     pub has_requested_input: bool,
     /// Number of open interactions that the ledger has recorded: the work waits for answers.
-    pub interactions: u32,
+    pub open_interactions: u32,
     /// Position in the queue and its reason, while the execution waits to start.
-    pub queued: Option<Queued>,
+    pub queue_position: Option<Queued>,
     /// Deferral of the execution; set once the ledger has recorded it, when the actor of the execution ends.
-    pub deferred: Option<Deferral>,
+    pub deferral: Option<Deferral>,
     /// True if the work is suspended until the next start of the service, and the actor of the execution ends.
     pub is_suspended: bool,
     /// Outcome; set once the ledger has recorded it.
@@ -69,11 +69,11 @@ impl Progress {
     #[must_use]
     pub fn accepted() -> Self {
         Self {
-            state: State::Idle,
+            state: ExecutionState::Idle,
             has_requested_input: false,
-            interactions: 0,
-            queued: None,
-            deferred: None,
+            open_interactions: 0,
+            queue_position: None,
+            deferral: None,
             is_suspended: false,
             outcome: None,
             revision: 0,
@@ -87,22 +87,22 @@ impl Progress {
     #[must_use]
     pub const fn is_ending(&self) -> bool {
         match self.state {
-            State::Cleanup => self.outcome.is_none(),
-            State::Waiting => false,
+            ExecutionState::Cleanup => self.outcome.is_none(),
+            ExecutionState::Waiting => false,
             _ => self.has_requested_input,
         }
     }
 
     /// Returns true if no other actor follows in this process: the execution has ended or is suspended.
     #[must_use]
-    pub const fn has_left_actor(&self) -> bool {
+    pub const fn needs_no_actor(&self) -> bool {
         self.outcome.is_some() || self.is_suspended
     }
 
     /// Sets the queue position, or clears it. Returns true if the position changed.
     pub fn set_queue_position(&mut self, queued: Option<Queued>) -> bool {
-        let has_changed = self.queued != queued;
-        self.queued = queued;
+        let has_changed = self.queue_position != queued;
+        self.queue_position = queued;
         has_changed
     }
 
@@ -110,8 +110,9 @@ impl Progress {
     pub fn set_answer_start(&mut self, channel: TextChannel, from: u64) -> bool {
         let partial_answer =
             self.partial_answer.as_mut().filter(|partial_answer| partial_answer.channel == channel);
-        partial_answer
-            .is_some_and(|partial_answer| std::mem::replace(&mut partial_answer.from, from) != from)
+        partial_answer.is_some_and(|partial_answer| {
+            std::mem::replace(&mut partial_answer.start_offset, from) != from
+        })
     }
 
     /// Counts a new record in the ledger.

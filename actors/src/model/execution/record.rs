@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::request::{Overrides, RequestOrigin, Trigger};
 use super::trace::TraceContext;
-use super::{AttemptId, Fence, Interruption, Outcome, State};
+use super::{AttemptId, ExecutionState, Fence, Interruption, Outcome};
 use crate::model::agent::Access;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::quota::Deferral;
@@ -14,7 +14,7 @@ use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 
 /// Record of one execution: its request, its state and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct ExecutionRecord {
     /// Id of the execution.
     pub id: ExecutionId,
     /// Id of the agent.
@@ -30,7 +30,7 @@ pub struct Record {
     /// Access type of the agent.
     pub access: Access,
     /// State. The clean-up and the idle state after it do not hide the outcome: see `outcome`.
-    pub state: State,
+    pub state: ExecutionState,
     /// Outcome; `None` while the execution has not ended.
     pub outcome: Option<Outcome>,
     /// Failure, if the execution or its latest attempt failed.
@@ -49,8 +49,8 @@ pub struct Record {
     pub replayable: bool,
     /// Input that the execution has requested from people.
     pub requested_input: RequestedInput,
-    /// Latest deferral in this turn; see [`Record::deferral`] for the execution that is deferred now.
-    pub deferred: Option<Deferral>,
+    /// Latest deferral in this turn; see [`ExecutionRecord::deferral`] for the execution that is deferred now.
+    pub latest_deferral: Option<Deferral>,
     /// Amounts that the execution has used so far.
     pub spent: Charge,
     /// Time of acceptance.
@@ -66,7 +66,7 @@ pub struct Record {
     /// Exit code of the latest process.
     pub exit_code: Option<i32>,
     /// Number of the latest event.
-    pub last_event: u64,
+    pub last_event_number: u64,
 }
 
 /// Input that an execution has requested from people: by interactions of its running process, or between two turns.
@@ -80,7 +80,7 @@ pub struct RequestedInput {
     pub interruption: Option<Interruption>,
 }
 
-impl Record {
+impl ExecutionRecord {
     /// Returns the origin of the request, as far as the ledger stores it.
     #[must_use]
     pub fn origin(&self) -> RequestOrigin {
@@ -91,7 +91,7 @@ impl Record {
     /// Returns true if the execution waits for an answer to its question.
     #[must_use]
     pub const fn awaits_answer(&self) -> bool {
-        matches!(self.state, State::Waiting)
+        matches!(self.state, ExecutionState::Waiting)
             && self.outcome.is_none()
             && !self.requested_input.answered
     }
@@ -99,7 +99,7 @@ impl Record {
     /// Returns true if a running process waits for the answer to an interaction.
     #[must_use]
     pub const fn has_open_interactions(&self) -> bool {
-        matches!(self.state, State::Running)
+        matches!(self.state, ExecutionState::Running)
             && self.outcome.is_none()
             && self.requested_input.open_interactions > 0
     }
@@ -107,8 +107,9 @@ impl Record {
     /// Returns the state that callers see: the final state after the end, else the present state. A deferred execution
     /// shows `waiting`, because its attempt has failed and the execution has not ended.
     #[must_use]
-    pub fn effective_state(&self) -> State {
-        let present_state = if self.deferral().is_some() { State::Waiting } else { self.state };
+    pub fn effective_state(&self) -> ExecutionState {
+        let present_state =
+            if self.deferral().is_some() { ExecutionState::Waiting } else { self.state };
         self.outcome.map_or(present_state, Outcome::state)
     }
 
@@ -121,11 +122,11 @@ impl Record {
             (Some(Outcome::Timeout), _) => PublicState::Failed,
             (Some(Outcome::Failed), _) if self.was_rejected() => PublicState::Rejected,
             (Some(Outcome::Failed), _) => PublicState::Failed,
-            (None, State::Idle) => PublicState::Submitted,
-            (None, State::Running) if self.requested_input.open_interactions > 0 => {
+            (None, ExecutionState::Idle) => PublicState::Submitted,
+            (None, ExecutionState::Running) if self.requested_input.open_interactions > 0 => {
                 PublicState::InputRequired
             }
-            (None, State::Waiting) if !self.requested_input.answered => {
+            (None, ExecutionState::Waiting) if !self.requested_input.answered => {
                 match self.requested_input.interruption {
                     Some(Interruption::AuthRequired) => PublicState::AuthRequired,
                     Some(Interruption::InputRequired) | None => PublicState::InputRequired,
@@ -134,14 +135,14 @@ impl Record {
             // `Failed` without an outcome waits for a retry: callers see work, not attempts.
             (
                 None,
-                State::Starting
-                | State::Running
-                | State::Waiting
-                | State::Completed
-                | State::Failed
-                | State::Timeout
-                | State::Cancelled
-                | State::Cleanup,
+                ExecutionState::Starting
+                | ExecutionState::Running
+                | ExecutionState::Waiting
+                | ExecutionState::Completed
+                | ExecutionState::Failed
+                | ExecutionState::Timeout
+                | ExecutionState::Cancelled
+                | ExecutionState::Cleanup,
             ) => PublicState::Working,
         }
     }
@@ -149,9 +150,9 @@ impl Record {
     /// Returns the deferral if the execution waits for the quota of its account.
     #[must_use]
     pub fn deferral(&self) -> Option<Deferral> {
-        let is_between_attempts = self.outcome.is_none() && self.state == State::Failed;
+        let is_between_attempts = self.outcome.is_none() && self.state == ExecutionState::Failed;
         // An execution that was deferred before an earlier attempt is in an ordinary retry pause.
-        self.deferred
+        self.latest_deferral
             .filter(|deferred| is_between_attempts && deferred.attempt == self.attempt_id.attempt)
     }
 
@@ -279,8 +280,8 @@ pub struct ExecutionFilter {
     pub owner_name: Option<String>,
     /// True to restrict the list to executions that have not ended.
     pub unfinished: bool,
-    /// Restricts the list to executions that show this state: see [`Record::effective_state`].
-    pub state: Option<State>,
+    /// Restricts the list to executions that show this state: see [`ExecutionRecord::effective_state`].
+    pub state: Option<ExecutionState>,
     /// Restricts the list to this outcome.
     pub outcome: Option<Outcome>,
     /// Restricts the list to failures with this code.
@@ -306,7 +307,7 @@ pub struct ExecutionFilter {
 impl ExecutionFilter {
     /// Returns true if a record matches the filter; the owner's name and the limit are not checked.
     #[must_use]
-    pub fn matches(&self, record: &Record) -> bool {
+    pub fn matches(&self, record: &ExecutionRecord) -> bool {
         let code = record.failure.as_ref().map(|failure| failure.code);
         self.agent.as_ref().is_none_or(|agent| record.agent == *agent)
             && self.id.as_ref().is_none_or(|part| part.matches(record.id))
@@ -370,7 +371,7 @@ pub struct ExecutionPageQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExecutionPage {
     /// Executions of the page.
-    pub records: Vec<Record>,
+    pub records: Vec<ExecutionRecord>,
     /// Number of matching executions on all pages.
     pub total: u64,
 }

@@ -148,17 +148,17 @@ pub struct RequestOrigin {
     pub trace: Option<TraceContext>,
     /// Number of services that passed the request on before it arrived here; 0 if its first sender called this service.
     /// The ledger does not store it: an execution that starts again after a restart counts from 0.
-    pub hops: u32,
+    pub service_hops: u32,
 }
 
 impl RequestOrigin {
     /// Greatest number of services that may pass a request on, one after the other.
-    pub const MAX_HOPS: u32 = 8;
+    pub const MAX_SERVICE_HOPS: u32 = 8;
 
     /// Returns the origin of a request that no other service passed on, without a trace.
     #[must_use]
     pub const fn direct(owner: PrincipalId, trigger: Trigger) -> Self {
-        Self { owner, trigger, trace: None, hops: 0 }
+        Self { owner, trigger, trace: None, service_hops: 0 }
     }
 }
 

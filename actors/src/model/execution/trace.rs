@@ -45,13 +45,13 @@ impl SpanId {
 
     /// Returns the span id of an execution as a whole.
     #[must_use]
-    pub fn of_execution(id: ExecutionId) -> Self {
+    pub fn for_execution(id: ExecutionId) -> Self {
         Self::derived(&[id.0.as_bytes()])
     }
 
     /// Returns the span id of one attempt of an execution.
     #[must_use]
-    pub fn of_attempt(id: ExecutionId, attempt_id: AttemptId) -> Self {
+    pub fn for_attempt(id: ExecutionId, attempt_id: AttemptId) -> Self {
         let (turn, attempt) = (attempt_id.turn.to_be_bytes(), attempt_id.attempt.to_be_bytes());
         Self::derived(&[id.0.as_bytes(), &turn, &attempt])
     }
@@ -134,8 +134,8 @@ impl TraceContext {
 
     /// Returns the span of an execution: within the caller's trace, or in a trace of its own.
     #[must_use]
-    pub fn of_execution(parent: Option<&Self>, id: ExecutionId) -> Self {
-        let span = SpanId::of_execution(id);
+    pub fn for_execution(parent: Option<&Self>, id: ExecutionId) -> Self {
+        let span = SpanId::for_execution(id);
         parent.map_or_else(
             || Self::root(TraceId(id.0.into_bytes()), span, false),
             |parent| parent.child(span),
@@ -144,8 +144,8 @@ impl TraceContext {
 
     /// Returns the span of one attempt of an execution.
     #[must_use]
-    pub fn of_attempt(parent: Option<&Self>, id: ExecutionId, attempt_id: AttemptId) -> Self {
-        Self::of_execution(parent, id).child(SpanId::of_attempt(id, attempt_id))
+    pub fn for_attempt(parent: Option<&Self>, id: ExecutionId, attempt_id: AttemptId) -> Self {
+        Self::for_execution(parent, id).child(SpanId::for_attempt(id, attempt_id))
     }
 }
 
@@ -273,9 +273,9 @@ mod tests {
     fn attempts_of_an_execution_share_its_trace() {
         let (parent, id) =
             (TraceContext::parse(EXAMPLE_TRACEPARENT, "a=b"), ExecutionId(Uuid::from_u128(7)));
-        let execution_trace = TraceContext::of_execution(parent.as_ref(), id);
-        let first = TraceContext::of_attempt(parent.as_ref(), id, AttemptId::FIRST);
-        let next = TraceContext::of_attempt(
+        let execution_trace = TraceContext::for_execution(parent.as_ref(), id);
+        let first = TraceContext::for_attempt(parent.as_ref(), id, AttemptId::FIRST);
+        let next = TraceContext::for_attempt(
             parent.as_ref(),
             id,
             AttemptId { attempt: 2, ..AttemptId::FIRST },
@@ -286,8 +286,8 @@ mod tests {
                 && first.span != next.span
                 && execution_trace.span != next.span
         );
-        assert_eq!(TraceContext::of_execution(parent.as_ref(), id), execution_trace);
-        let root_trace = TraceContext::of_execution(None, id);
+        assert_eq!(TraceContext::for_execution(parent.as_ref(), id), execution_trace);
+        let root_trace = TraceContext::for_execution(None, id);
         assert_eq!(root_trace.traceparent().get(3..35), Some(id.0.simple().to_string().as_str()));
     }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resources::Controllers;
-use super::sandbox::Capabilities;
+use super::sandbox::SandboxCapabilities;
 
 /// Availability of a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -65,8 +65,8 @@ pub struct HostCapabilities {
 impl HostCapabilities {
     /// Returns the capabilities that enforce sandboxes.
     #[must_use]
-    pub fn sandbox_capabilities(&self) -> Capabilities {
-        Capabilities {
+    pub fn sandbox_capabilities(&self) -> SandboxCapabilities {
+        SandboxCapabilities {
             landlock: self.landlock,
             bubblewrap: self.bubblewrap == CapabilityState::Usable,
         }

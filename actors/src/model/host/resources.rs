@@ -48,7 +48,7 @@ pub enum CgroupMode {
 
 /// Resource usage of all processes of an attempt at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AttemptUsage {
+pub struct ProcessTreeUsage {
     /// Bytes of resident memory. Memory that several processes share counts for each.
     pub memory: u64,
     /// Number of processes and threads.

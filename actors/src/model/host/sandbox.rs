@@ -102,7 +102,7 @@ impl Isolation {
 
 /// Capabilities of the machine for the confinement of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Capabilities {
+pub struct SandboxCapabilities {
     /// Version of Landlock that the kernel supports.
     pub landlock: Option<u32>,
     /// True if bubblewrap works.

@@ -61,7 +61,7 @@ pub struct RetentionBatch {
 
 /// Result of a request to remove one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deletion {
+pub enum DeletionOutcome {
     /// The execution and all its data were removed.
     Removed,
     /// The execution has not ended, and was kept.

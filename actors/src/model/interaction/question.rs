@@ -15,7 +15,8 @@ pub struct WireId(pub String);
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum InteractionKind {
+#[schemars(rename = "InteractionKind")]
+pub enum QuestionKind {
     /// Permission to call a tool.
     ToolPermission,
     /// Permission to change a file, with the proposed change.
@@ -30,7 +31,7 @@ pub enum InteractionKind {
     Form,
 }
 
-impl InteractionKind {
+impl QuestionKind {
     /// Every kind.
     pub const ALL: &[Self] = &[
         Self::ToolPermission,
@@ -127,7 +128,7 @@ pub struct ToolCallSubject {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// Kind of the question.
-    pub kind: InteractionKind,
+    pub kind: QuestionKind,
     /// Question in one sentence.
     pub message: String,
     /// Options that the agent offers.

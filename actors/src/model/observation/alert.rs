@@ -93,7 +93,7 @@ pub struct AlertSpec {
     /// Number of consecutive failed executions of an agent.
     pub failure_streak: u32,
     /// Bytes that must be free on the disk of the ledger.
-    pub ledger_free_bytes: u64,
+    pub min_ledger_free_bytes: u64,
     /// Time for which the alert of a single event stays open.
     pub linger: Duration,
 }
@@ -103,7 +103,7 @@ impl Default for AlertSpec {
         Self {
             requests_per_minute: 100,
             failure_streak: 5,
-            ledger_free_bytes: 2_000_000_000,
+            min_ledger_free_bytes: 2_000_000_000,
             linger: Duration::from_secs(600),
         }
     }

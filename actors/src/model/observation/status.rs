@@ -10,7 +10,7 @@ use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::agent::quota::{AccountCause, CredentialName};
 use crate::model::agent::{AgentKind, AgentSpec};
 use crate::model::execution::usage::UsageReading;
-use crate::model::execution::{AttemptId, Outcome, State};
+use crate::model::execution::{AttemptId, ExecutionState, Outcome};
 use crate::model::host::pressure::Pressure;
 use crate::model::host::resources::LimitEnforcement;
 use crate::model::host::sandbox::Confinement;
@@ -44,7 +44,7 @@ pub struct ExecutionStatus {
     /// Health of the execution's actor.
     pub health: Health,
     /// State of the execution.
-    pub state: Option<State>,
+    pub state: Option<ExecutionState>,
     /// Time of the latest state change.
     pub since: Option<DateTime<Utc>>,
     /// Position in the queue and its reason, while the attempt waits to start.
@@ -229,7 +229,7 @@ pub struct AgentWork {
 impl AgentStatus {
     /// Returns the status of an agent as far as its definition states it; the agent has done no work.
     #[must_use]
-    pub fn of(spec: &AgentSpec, health: Health) -> Self {
+    pub fn from_spec(spec: &AgentSpec, health: Health) -> Self {
         Self {
             id: spec.id.clone(),
             kind: spec.kind(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::Variable;
+use super::EnvVariable;
 use crate::model::access::Access;
 use crate::model::host::resources::ResourceLimits;
 use crate::model::host::sandbox::{Confinement, Sandbox};
@@ -14,7 +14,7 @@ pub struct BackendProgram {
     /// Absolute path of the executable.
     pub command: PathBuf,
     /// Environment variables besides the allow-list.
-    pub env: BTreeMap<String, Variable>,
+    pub env: BTreeMap<String, EnvVariable>,
     /// Absolute path of the working folder; `None` for an empty folder of the process.
     pub working_dir: Option<PathBuf>,
     /// Home of the program.

@@ -16,5 +16,5 @@ pub struct McpServer {
     /// Time limit from its start to the list of its tools.
     pub start_timeout: Duration,
     /// Time without a use after which the service ends the process.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
 }

@@ -91,13 +91,13 @@ pub struct RpcSpec {
     /// Notification that cancels a call.
     pub cancel: Option<RpcCall>,
     /// Location of the answer in the result, as an RFC 6901 pointer.
-    pub result: String,
+    pub result_pointer: String,
     /// Location of the program's session id in a result.
-    pub session: Option<String>,
+    pub session_pointer: Option<String>,
     /// Location of the usage counters in the result.
-    pub usage: Option<String>,
+    pub usage_pointer: Option<String>,
     /// Notifications that carry information, by method. Other notifications are ignored.
-    pub notices: BTreeMap<String, NoticeRule>,
+    pub notifications: BTreeMap<String, NotificationRule>,
     /// Error codes of transient failures.
     pub transient_codes: Vec<i64>,
 }
@@ -113,16 +113,16 @@ pub struct RpcCall {
 
 /// Information that a notification carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoticeRule {
+pub struct NotificationRule {
     /// Kind of the information.
-    pub kind: NoticeKind,
+    pub kind: NotificationKind,
     /// Location of the information in the parameters.
     pub pointer: String,
 }
 
 /// Kind of information in a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoticeKind {
+pub enum NotificationKind {
     /// Next piece of the answer.
     Text,
     /// Progress message.
@@ -223,7 +223,7 @@ impl PartialEq for TurnEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolSettings {
     /// Time for which an idle program is pooled after its last answer.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// Maximum number of pooled programs; the program that is idle for longest is stopped first.
-    pub max_sessions: usize,
+    pub max_programs: usize,
 }

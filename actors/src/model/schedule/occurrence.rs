@@ -134,14 +134,14 @@ pub struct OccurrenceEnding {
 impl Occurrence {
     /// Returns the message id of the request, which is never accepted twice.
     #[must_use]
-    pub fn message(&self) -> String {
+    pub fn message_id(&self) -> String {
         let Self { schedule, planned, .. } = self;
         format!("schedule:{schedule}:{}", planned.format("%Y%m%dT%H%M%S%.6fZ"))
     }
 
     /// Returns the delay between the due time and the acceptance.
     #[must_use]
-    pub fn deviation(&self) -> Option<TimeDelta> {
+    pub fn delay(&self) -> Option<TimeDelta> {
         Some(self.fired_at? - self.due)
     }
 

@@ -216,7 +216,7 @@ mod tests {
         DateTime::parse_from_rfc3339(text).unwrap().with_timezone(&Utc)
     }
 
-    fn rule_of(text: &str, zone: &str) -> RecurrenceRule {
+    fn rule(text: &str, zone: &str) -> RecurrenceRule {
         RecurrenceRule::new(text, zone, true).unwrap()
     }
 
@@ -227,20 +227,20 @@ mod tests {
 
     #[test]
     fn a_skipped_hour_is_made_up_for_once() {
-        let nightly = rule_of("30 2 * * *", "America/New_York");
+        let nightly = rule("30 2 * * *", "America/New_York");
         let times = first_times(&nightly, "2026-03-07T12:00:00Z", 2);
         assert_eq!(times, ["03-08T07:00:00Z", "03-09T06:30:00Z"], "03:00 local is the first after");
-        let steady = rule_of("*/30 * * * *", "America/New_York");
+        let steady = rule("*/30 * * * *", "America/New_York");
         let times = first_times(&steady, "2026-03-08T06:00:00Z", 3);
         assert_eq!(times, ["03-08T06:30:00Z", "03-08T07:00:00Z", "03-08T07:30:00Z"]);
     }
 
     #[test]
     fn a_repeated_hour_fires_fixed_times_once_and_intervals_twice() {
-        let fixed = rule_of("30 1 * * *", "America/New_York");
+        let fixed = rule("30 1 * * *", "America/New_York");
         let times = first_times(&fixed, "2026-10-31T12:00:00Z", 2);
         assert_eq!(times, ["11-01T05:30:00Z", "11-02T06:30:00Z"]);
-        let steady = rule_of("*/30 * * * *", "America/New_York");
+        let steady = rule("*/30 * * * *", "America/New_York");
         let times = first_times(&steady, "2026-11-01T05:00:00Z", 4);
         assert_eq!(
             times,
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_aligned_with_the_epoch() {
-        let steady = rule_of("@every 15m", "Asia/Kolkata");
+        let steady = rule("@every 15m", "Asia/Kolkata");
         let times = first_times(&steady, "2026-05-05T10:07:31Z", 2);
         assert_eq!(times, ["05-05T10:15:00Z", "05-05T10:30:00Z"]);
     }
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_stored_as_written() {
-        let daily = rule_of("@daily", "Europe/Zurich");
+        let daily = rule("@daily", "Europe/Zurich");
         let stored = serde_json::to_value(&daily).unwrap();
         assert_eq!(stored, serde_json::json!({"cron": "@daily", "timezone": "Europe/Zurich"}));
         assert_eq!(serde_json::from_value::<RecurrenceRule>(stored).unwrap(), daily);

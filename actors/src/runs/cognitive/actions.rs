@@ -1,4 +1,4 @@
-//! Actions of [`decide::runs::steps`](crate::decide::runs::steps): requests to the model, calls of tools, and ends.
+//! Actions of [`decide::runs::steps`](crate::decide::runs::cognitive): requests to the model, calls of tools, and ends.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,17 +8,19 @@ use tokio::time::{Instant, timeout};
 
 use super::recording::RunRecorder;
 use super::run::CognitiveAttempt;
-use crate::decide::runs::steps::arguments::check_arguments;
-use crate::decide::runs::steps::reply::{step_of_unusable_answer, steps_of_reply};
-use crate::decide::runs::steps::{CallResult, RunStep, StepAction, StepRun, conversation};
+use crate::decide::runs::cognitive::arguments::check_arguments;
+use crate::decide::runs::cognitive::reply::{steps_of_reply, steps_of_unusable_response};
+use crate::decide::runs::cognitive::{
+    CallResult, CognitiveAction, CognitiveRun, RunStep, conversation,
+};
 use crate::model::agent::cognitive::CognitiveSpec;
 use crate::model::code::Code;
 use crate::model::execution::step::StepRecord;
 use crate::model::failure::Failure;
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::ports::completion::CompletionError;
-use crate::ports::tools::{CallStop, CallStopSender, TextRedactor, ToolInvocation};
-use crate::runs::attempt::{RunExit, StopOrder};
+use crate::ports::tools::{StopReceiver, StopSender, TextRedactor, ToolInvocation};
+use crate::runs::attempt::{RunExit, StopSignal};
 
 impl CognitiveAttempt {
     /// Performs the next action, and records its steps.
@@ -28,40 +30,40 @@ impl CognitiveAttempt {
     pub(super) async fn advance(
         &self,
         spec: &CognitiveSpec,
-        run: &mut StepRun,
+        run: &mut CognitiveRun,
         recorder: &mut RunRecorder<'_>,
-        stop: &mut StopOrder,
+        stop: &mut StopSignal,
     ) -> Result<(), RunExit> {
-        if stop.is_given() {
+        if stop.is_requested() {
             return Err(RunExit::Stopped);
         }
         match run.next_action() {
-            StepAction::RequestReply(turn) => {
-                let (steps, tokens) = self.reply(spec, (run, turn), stop).await?;
+            CognitiveAction::RequestReply(turn) => {
+                let (steps, tokens) = self.request_reply(spec, (run, turn), stop).await?;
                 recorder.record_reply(run, steps, tokens, stop).await
             }
-            StepAction::Call(call) => {
-                let end = self.end_of_call(spec, run, call, stop).await?;
+            CognitiveAction::Call(call) => {
+                let end = self.perform_call(spec, run, call, stop).await?;
                 recorder.record_call_end(run, end, stop).await
             }
-            StepAction::RecordUnknown(call) => {
-                let end = run.unknown_end(&call.row);
+            CognitiveAction::RecordUnknownOutcome(call) => {
+                let end = run.unknown_outcome_step(&call.record);
                 recorder.record_call_end(run, end, stop).await
             }
-            StepAction::Finish(answer) => {
+            CognitiveAction::Finish(answer) => {
                 recorder.record_answer(answer);
                 Err(RunExit::Completed)
             }
-            StepAction::FailExhausted => {
+            CognitiveAction::FailTurnsExhausted => {
                 let turns = run.plan().max_steps;
                 let message = format!("the model gave no answer within {turns} turns");
                 Err(failed(Code::StepsExhausted, message))
             }
-            StepAction::FailTooLong => {
+            CognitiveAction::FailTooLong => {
                 let message = "the steps of the run have more than 8 MiB of text";
                 Err(failed(Code::StepsExhausted, message))
             }
-            StepAction::FailUnusable => {
+            CognitiveAction::FailUnusableReplies => {
                 let message = "three replies of the model in a row could not be used";
                 Err(failed(Code::ModelUnusable, message))
             }
@@ -69,16 +71,16 @@ impl CognitiveAttempt {
     }
 
     /// Requests a reply of the model, and returns the steps that it causes with its tokens.
-    async fn reply(
+    async fn request_reply(
         &self,
         spec: &CognitiveSpec,
-        (run, turn): (&StepRun, u32),
-        stop: &mut StopOrder,
+        (run, turn): (&CognitiveRun, u32),
+        stop: &mut StopSignal,
     ) -> Result<(Vec<RunStep>, Option<TokenCounts>), RunExit> {
         let input = self.work.request.input.text();
         let reply = async {
             let definitions = self.tools.definitions(&spec.tools, &self.redactor()).await;
-            let request = conversation::request(run, (spec, &definitions), &input);
+            let request = conversation::completion_request(run, (spec, &definitions), &input);
             self.completions.complete(request).await
         };
         let reply = tokio::select! {
@@ -94,46 +96,46 @@ impl CognitiveAttempt {
                 Ok((steps_of_reply(run, spec, turn, reply), tokens))
             }
             Err(CompletionError::Unusable(reason)) => {
-                Ok((step_of_unusable_answer(run, turn, &reason), None))
+                Ok((steps_of_unusable_response(run, turn, &reason), None))
             }
             Err(CompletionError::Failed(failure)) => Err(RunExit::Failed(failure)),
         }
     }
 
     /// Calls a tool, and returns the step that ends the call.
-    async fn end_of_call(
+    async fn perform_call(
         &self,
         spec: &CognitiveSpec,
-        run: &StepRun,
+        run: &CognitiveRun,
         call: &RunStep,
-        stop: &mut StopOrder,
+        stop: &mut StopSignal,
     ) -> Result<RunStep, RunExit> {
         let started_at = Instant::now();
-        let (order, call_stop) = CallStop::channel();
-        let mut result = pin!(self.call(spec, call, (&order, call_stop)));
+        let (order, call_stop) = StopReceiver::channel();
+        let mut result = pin!(self.invoke_tool(spec, call, (&order, call_stop)));
         let exit = tokio::select! {
             biased;
             () = stop.wait() => RunExit::Stopped,
             // Another call would have an unknown outcome after the next start, even if it has not been sent yet.
-            () = self.requests.wait_for_drain(), if call.row.idempotent => RunExit::Suspended,
+            () = self.requests.wait_for_drain(), if call.record.idempotent => RunExit::Suspended,
             result = &mut result => {
-                return Ok(run.end_of_call(&call.row, result, started_at.elapsed()));
+                return Ok(run.call_end_step(&call.record, result, started_at.elapsed()));
             }
         };
         // Nothing of the call may be left when the attempt ends: the next one could repeat the call.
-        order.give();
+        order.request_stop();
         _ = result.await;
         Err(exit)
     }
 
     /// Calls a tool. The tools may have changed since the call was recorded.
-    async fn call(
+    async fn invoke_tool(
         &self,
         spec: &CognitiveSpec,
         call: &RunStep,
-        (order, stop): (&CallStopSender, CallStop),
+        (stop_sender, stop): (&StopSender, StopReceiver),
     ) -> CallResult {
-        let StepRecord { number, tool, .. } = &call.row;
+        let StepRecord { number, tool, .. } = &call.record;
         let name = tool.as_deref().unwrap_or_default();
         let Some(tool) = spec.tool(name) else {
             return Err(format!("the agent has no tool `{name}` any more"));
@@ -155,7 +157,7 @@ impl CognitiveAttempt {
             return result;
         }
         // The next call may use the same files.
-        order.give();
+        stop_sender.request_stop();
         _ = result.await;
         Err(format!("the tool gave no result within {seconds} s; the call may have had its effect"))
     }

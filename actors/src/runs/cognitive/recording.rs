@@ -3,12 +3,12 @@
 use serde_json::{Number, Value};
 use tokio::time::sleep;
 
-use super::restoring::StoredRun;
-use crate::decide::runs::steps::{RunStep, StepRun};
+use super::stored_run::StoredRun;
+use crate::decide::runs::cognitive::{CognitiveRun, RunStep};
 use crate::driver::report::{Reporter, StepTextEnd, UsageCounters};
 use crate::model::execution::content::{Content, Part};
 use crate::model::observation::telemetry_events::TokenCounts;
-use crate::runs::attempt::{LEDGER_PAUSE, RunExit, StopOrder};
+use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, StopSignal};
 
 /// Counters of a run since its start. A resumed run continues them, so that no usage is charged twice.
 #[derive(Debug, Clone, Default)]
@@ -51,10 +51,10 @@ impl<'r> RunRecorder<'r> {
     /// Returns the end of the attempt if the steps are not recorded.
     pub(super) async fn record_reply(
         &mut self,
-        run: &mut StepRun,
+        run: &mut CognitiveRun,
         steps: Vec<RunStep>,
         tokens: Option<TokenCounts>,
-        stop: &mut StopOrder,
+        stop: &mut StopSignal,
     ) -> Result<(), RunExit> {
         self.usage.add_reply(tokens);
         self.reporter.record_usage_later(self.usage.0.clone());
@@ -67,21 +67,21 @@ impl<'r> RunRecorder<'r> {
     /// Returns the end of the attempt if the step is not recorded.
     pub(super) async fn record_call_end(
         &mut self,
-        run: &mut StepRun,
+        run: &mut CognitiveRun,
         step: RunStep,
-        stop: &mut StopOrder,
+        stop: &mut StopSignal,
     ) -> Result<(), RunExit> {
         self.record(run, vec![step], stop).await
     }
 
     async fn record(
         &mut self,
-        run: &mut StepRun,
+        run: &mut CognitiveRun,
         steps: Vec<RunStep>,
-        stop: &mut StopOrder,
+        stop: &mut StopSignal,
     ) -> Result<(), RunExit> {
-        for RunStep { row, text } in &steps {
-            self.reporter.add_step(&mut self.text_end, row.clone(), text);
+        for RunStep { record, text } in &steps {
+            self.reporter.record_step_later(&mut self.text_end, record.clone(), text);
         }
         self.commit(stop).await?;
         run.apply(steps);
@@ -95,16 +95,16 @@ impl<'r> RunRecorder<'r> {
     /// # Errors
     /// Returns the end of the attempt if another actor has the run now, or if the run has to stop while the ledger
     /// fails.
-    pub(super) async fn commit(&self, stop: &mut StopOrder) -> Result<(), RunExit> {
+    pub(super) async fn commit(&self, stop: &mut StopSignal) -> Result<(), RunExit> {
         loop {
             let error = match self.reporter.flush_pending().await {
                 Ok(true) => return Ok(()),
-                Ok(false) => return Err(RunExit::Replaced),
+                Ok(false) => return Err(RunExit::Superseded),
                 Err(error) => error,
             };
             tracing::error!(%error, "recording a step failed, retrying");
             tokio::select! {
-                () = sleep(LEDGER_PAUSE) => {}
+                () = sleep(LEDGER_RETRY_PAUSE) => {}
                 () = stop.wait() => return Err(RunExit::Stopped),
             }
         }
@@ -119,7 +119,7 @@ impl<'r> RunRecorder<'r> {
             media_type: Some("application/json".to_owned()),
         });
         let parts: Vec<_> = [Some(Part::text(answer)), data].into_iter().flatten().collect();
-        self.reporter.add_answer(&parts);
+        self.reporter.record_answer_later(&parts);
         self.reporter.publish_answer(answer);
     }
 }

@@ -5,37 +5,37 @@ use std::sync::Arc;
 use tokio::time::sleep;
 
 use super::recording::RunRecorder;
-use super::restoring::{StoredRun, read_run};
+use super::stored_run::{StoredRun, read_run};
 use crate::decide::recovery::interruption_failure;
-use crate::decide::runs::steps::{StepAction, StepRun};
-use crate::driver::Work;
+use crate::decide::runs::cognitive::{CognitiveAction, CognitiveRun};
+use crate::driver::AttemptWork;
 use crate::driver::report::Reporter;
-use crate::gateway::requests::RunRequests;
+use crate::gateway::requests::HopHandle;
 use crate::model::agent::cognitive::CognitiveSpec;
 use crate::model::code::Code;
-use crate::model::execution::State;
+use crate::model::execution::ExecutionState;
 use crate::model::execution::content::Content;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::request::Input;
 use crate::model::execution::step::StepPlan;
 use crate::model::failure::Failure;
-use crate::ports::completion::Completions;
+use crate::ports::completion::CompletionClient;
 use crate::ports::ledger::LedgerError;
-use crate::ports::tools::Tools;
-use crate::runs::attempt::{LEDGER_PAUSE, RunExit, RunStart, StopOrder};
+use crate::ports::tools::ToolExecutor;
+use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, RunStart, StopSignal};
 
 /// Attempt at a run.
 pub(super) struct CognitiveAttempt {
-    pub(super) requests: RunRequests,
-    pub(super) completions: Arc<dyn Completions>,
-    pub(super) tools: Arc<dyn Tools>,
-    pub(super) work: Work,
+    pub(super) requests: HopHandle,
+    pub(super) completions: Arc<dyn CompletionClient>,
+    pub(super) tools: Arc<dyn ToolExecutor>,
+    pub(super) work: AttemptWork,
     pub(super) start: RunStart,
 }
 
 impl CognitiveAttempt {
     /// Runs the attempt, and reports its end.
-    pub(super) async fn run(self, reporter: Reporter, mut stop: StopOrder) {
+    pub(super) async fn run(self, reporter: Reporter, mut stop: StopSignal) {
         let exit = loop {
             let error = match self.drive(&reporter, &mut stop).await {
                 Ok(exit) => break exit,
@@ -43,7 +43,7 @@ impl CognitiveAttempt {
             };
             tracing::error!(execution = %self.work.execution, %error, "reading the run failed, retrying");
             tokio::select! {
-                () = sleep(LEDGER_PAUSE) => {}
+                () = sleep(LEDGER_RETRY_PAUSE) => {}
                 () = stop.wait() => break RunExit::Stopped,
                 () = self.requests.wait_for_drain() => break RunExit::Suspended,
             }
@@ -55,9 +55,9 @@ impl CognitiveAttempt {
     async fn drive(
         &self,
         reporter: &Reporter,
-        stop: &mut StopOrder,
+        stop: &mut StopSignal,
     ) -> Result<RunExit, LedgerError> {
-        let Work { execution, attempt_id, spec, request, .. } = &self.work;
+        let AttemptWork { execution, attempt_id, spec, request, .. } = &self.work;
         let Some(spec) = spec.cognitive() else {
             let failure = Failure::new(Code::Internal, "the agent is not cognitive");
             return Ok(RunExit::Failed(failure));
@@ -93,16 +93,16 @@ impl CognitiveAttempt {
         &self,
         spec: &CognitiveSpec,
         recorder: &RunRecorder<'_>,
-        stop: &mut StopOrder,
-    ) -> Result<Result<StepRun, RunExit>, LedgerError> {
+        stop: &mut StopSignal,
+    ) -> Result<Result<CognitiveRun, RunExit>, LedgerError> {
         let record = self.requests.services().ledger.execution(self.work.execution).await?;
-        if record.is_none_or(|record| record.state == State::Running) {
+        if record.is_none_or(|record| record.state == ExecutionState::Running) {
             // A run records its plan before it runs. Its agent was of another kind when it started.
             return Ok(Err(RunExit::Failed(interruption_failure())));
         }
         let plan = StepPlan { model: spec.model.to_string(), max_steps: spec.max_steps.get() };
         recorder.reporter.record_later(EventKind::StepsPlanned { plan: plan.clone() });
-        Ok(recorder.commit(stop).await.map(|()| StepRun::new(plan)))
+        Ok(recorder.commit(stop).await.map(|()| CognitiveRun::new(plan)))
     }
 
     /// Returns the failure of a run whose conversation would differ from the earlier one: the original input is lost,
@@ -110,9 +110,9 @@ impl CognitiveAttempt {
     async fn resume_failure(
         &self,
         stored: &StoredRun,
-        run: &StepRun,
+        run: &CognitiveRun,
     ) -> Result<Option<Failure>, LedgerError> {
-        if matches!(run.next_action(), StepAction::Finish(_)) {
+        if matches!(run.next_action(), CognitiveAction::Finish(_)) {
             return Ok(None);
         }
         if stored.is_redacted {

@@ -9,9 +9,9 @@ use tokio::time::sleep;
 use super::run_failure::lost_input_failure;
 use crate::agent::SubmitReply;
 use crate::decide::runs::team::{Hop, TeamRun};
-use crate::driver::Work;
+use crate::driver::AttemptWork;
 use crate::driver::report::StoredOutput;
-use crate::gateway::requests::RunRequests;
+use crate::gateway::requests::HopHandle;
 use crate::model::agent::team::TeamStep;
 use crate::model::code::{Category, Code};
 use crate::model::execution::hop::{HopPosition, HopStage};
@@ -20,7 +20,7 @@ use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin,
 use crate::model::execution::trace::TraceContext;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
 use crate::ports::ledger::LedgerError;
-use crate::runs::attempt::{RunExit, StopOrder};
+use crate::runs::attempt::{RunExit, StopSignal};
 
 /// First pause before a refused request is sent again; each further pause is twice as long.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -29,12 +29,12 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
 /// Sender of the hops of one run.
 pub(super) struct HopSender {
-    pub(super) requests: RunRequests,
-    pub(super) work: Work,
+    pub(super) requests: HopHandle,
+    pub(super) work: AttemptWork,
 }
 
 /// Result of sending a hop.
-pub(super) enum Sending {
+pub(super) enum HopSendResult {
     /// The member has the request, as this execution.
     Accepted(ExecutionId, Option<watch::Receiver<Progress>>),
     /// The member refused the request for good.
@@ -57,7 +57,7 @@ impl RetryPause {
 
 impl HopSender {
     /// Returns the fact that a hop with this request is planned.
-    pub(super) fn planned(&self, step: &TeamStep, request: &Request) -> HopStage {
+    pub(super) fn planned_stage(&self, step: &TeamStep, request: &Request) -> HopStage {
         let (step, agent) = (step.id.clone(), step.agent.clone());
         HopStage::Planned { step, agent, input: self.input_digest(request) }
     }
@@ -68,18 +68,18 @@ impl HopSender {
         run: &TeamRun,
         hop: &Hop,
         planned_request: &mut Option<Request>,
-        stop: &mut StopOrder,
-    ) -> Result<Sending, LedgerError> {
+        stop: &mut StopSignal,
+    ) -> Result<HopSendResult, LedgerError> {
         let request = match planned_request.take() {
             Some(request) => request,
             None => {
-                let request = self.request(run, (hop.number, &hop.agent)).await?;
+                let request = self.build_request(run, (hop.number, &hop.agent)).await?;
                 // The crash may have come between the request and its record here.
                 if let Some(execution) = self.find_hop(hop).await? {
-                    return Ok(Sending::Accepted(execution, None));
+                    return Ok(HopSendResult::Accepted(execution, None));
                 }
-                if self.input_digest(&request) != hop.input {
-                    return Ok(Sending::Interrupted(RunExit::Failed(lost_input_failure())));
+                if self.input_digest(&request) != hop.input_digest {
+                    return Ok(HopSendResult::Interrupted(RunExit::Failed(lost_input_failure())));
                 }
                 request
             }
@@ -92,23 +92,23 @@ impl HopSender {
         &self,
         hop: &Hop,
         request: &Request,
-        stop: &mut StopOrder,
-    ) -> Result<Sending, LedgerError> {
+        stop: &mut StopSignal,
+    ) -> Result<HopSendResult, LedgerError> {
         let mut pause = RetryPause(FIRST_RETRY_PAUSE);
         loop {
             let failure = match self.requests.submit_hop(request.clone()).await {
                 Ok(SubmitReply { execution, progress, .. }) => {
-                    return Ok(Sending::Accepted(execution, progress));
+                    return Ok(HopSendResult::Accepted(execution, progress));
                 }
                 Err(failure) if failure.code == Code::Draining => {
-                    return Ok(Sending::Interrupted(RunExit::Suspended));
+                    return Ok(HopSendResult::Interrupted(RunExit::Suspended));
                 }
                 Err(failure) if is_transient(failure.code) => failure,
                 Err(failure) => {
                     // An earlier submission without an answer may have been accepted.
                     return Ok(match self.find_hop(hop).await? {
-                        Some(execution) => Sending::Accepted(execution, None),
-                        None => Sending::Refused(failure.code),
+                        Some(execution) => HopSendResult::Accepted(execution, None),
+                        None => HopSendResult::Refused(failure.code),
                     });
                 }
             };
@@ -120,22 +120,22 @@ impl HopSender {
             tokio::select! {
                 () = pause.wait() => {}
                 () = stop.wait(), if !is_unknown => {
-                    return Ok(Sending::Interrupted(RunExit::Stopped));
+                    return Ok(HopSendResult::Interrupted(RunExit::Stopped));
                 }
                 () = self.requests.wait_for_drain() => {
-                    return Ok(Sending::Interrupted(RunExit::Suspended));
+                    return Ok(HopSendResult::Interrupted(RunExit::Suspended));
                 }
             }
         }
     }
 
     /// Returns the request of a hop: the first hop has the input of the run, and each other one the latest answer.
-    pub(super) async fn request(
+    pub(super) async fn build_request(
         &self,
         run: &TeamRun,
         (number, agent): (u32, &AgentId),
     ) -> Result<Request, LedgerError> {
-        let Work { execution, attempt_id, request, .. } = &self.work;
+        let AttemptWork { execution, attempt_id, request, .. } = &self.work;
         let input = match run.answered_hop_before(number).and_then(|hop| hop.execution) {
             Some(answered) => {
                 let ledger = Arc::clone(&self.requests.services().ledger);
@@ -146,11 +146,11 @@ impl HopSender {
         let root = request.origin.trigger.hop().map_or(*execution, |hop| hop.root);
         let trigger = Trigger::Hop(HopPosition { parent: *execution, root, number });
         let trace =
-            TraceContext::of_attempt(request.origin.trace.as_ref(), *execution, *attempt_id);
-        let (owner, hops) = (request.origin.owner, request.origin.hops);
+            TraceContext::for_attempt(request.origin.trace.as_ref(), *execution, *attempt_id);
+        let (owner, service_hops) = (request.origin.owner, request.origin.service_hops);
         Ok(Request {
             agent: agent.clone(),
-            origin: RequestOrigin { owner, trigger, trace: Some(trace), hops },
+            origin: RequestOrigin { owner, trigger, trace: Some(trace), service_hops },
             message: MessageId(format!("{execution}-hop-{number}")),
             idempotency_key: None,
             context: request.context.clone(),
@@ -163,7 +163,7 @@ impl HopSender {
 
     /// Returns the execution of a hop, if the member has accepted its request.
     pub(super) async fn find_hop(&self, hop: &Hop) -> Result<Option<ExecutionId>, LedgerError> {
-        let Work { execution, request, .. } = &self.work;
+        let AttemptWork { execution, request, .. } = &self.work;
         self.requests.reader().find_hop((*execution, request.origin.owner), hop).await
     }
 

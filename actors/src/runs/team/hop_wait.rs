@@ -7,26 +7,26 @@ use tokio::time::sleep;
 
 use crate::decide::runs::team::HopEnd;
 use crate::driver::report::Reporter;
-use crate::gateway::requests::{HopState, RunRequests};
+use crate::gateway::requests::{HopHandle, HopState};
 use crate::model::code::Code;
 use crate::model::execution::Outcome;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::LedgerError;
-use crate::runs::attempt::{RunExit, StopOrder};
+use crate::runs::attempt::{RunExit, StopSignal};
 
 /// Interval of the checks of a hop while the service stops.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of the checks of a hop whose member waits for an answer.
 const QUESTION_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Pause before an end that cannot be recorded is awaited again.
-const RECORD_PAUSE: Duration = Duration::from_secs(1);
+const RECORD_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Reason in the history of a hop that requested input.
-const INPUT_REQUESTED: &str = "it requested input, which its team does not pass on";
+const INPUT_REQUEST_REASON: &str = "it requested input, which its team does not pass on";
 
 /// Result of a wait for a hop.
-pub(super) enum HopWait {
+pub(super) enum HopWaitResult {
     /// The hop has ended.
     Ended(HopEnd),
     /// The run has to stop. Or the service stops, and no actor performs the hop before the next start.
@@ -35,7 +35,7 @@ pub(super) enum HopWait {
 
 /// Waiter for one hop of a run.
 pub(super) struct HopWaiter<'r> {
-    requests: &'r RunRequests,
+    requests: &'r HopHandle,
     reporter: &'r Reporter,
     /// Questions of the hop that were reported last. An earlier actor may have reported others.
     reported_questions: Option<OpenQuestions>,
@@ -52,11 +52,11 @@ impl OpenQuestions {
     const NONE: Self = Self { count: 0, last_event: 0 };
 
     /// Returns the open questions in the record of a hop.
-    const fn of(record: &Record) -> Self {
+    const fn from_record(record: &ExecutionRecord) -> Self {
         match record.has_open_interactions() {
             true => Self {
                 count: record.requested_input.open_interactions,
-                last_event: record.last_event,
+                last_event: record.last_event_number,
             },
             false => Self::NONE,
         }
@@ -64,7 +64,7 @@ impl OpenQuestions {
 }
 
 impl<'r> HopWaiter<'r> {
-    pub(super) const fn new(requests: &'r RunRequests, reporter: &'r Reporter) -> Self {
+    pub(super) const fn new(requests: &'r HopHandle, reporter: &'r Reporter) -> Self {
         Self { requests, reporter, reported_questions: None }
     }
 
@@ -73,11 +73,14 @@ impl<'r> HopWaiter<'r> {
         mut self,
         execution: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
-        stop: &mut StopOrder,
-    ) -> Result<HopWait, LedgerError> {
+        stop: &mut StopSignal,
+    ) -> Result<HopWaitResult, LedgerError> {
         let result = self.wait(execution, progress, stop).await;
         // Otherwise the question stays open, and another waiter follows.
-        if matches!(result, Ok(HopWait::Ended(_) | HopWait::Interrupted(RunExit::Stopped))) {
+        if matches!(
+            result,
+            Ok(HopWaitResult::Ended(_) | HopWaitResult::Interrupted(RunExit::Stopped))
+        ) {
             self.report_questions(OpenQuestions::NONE);
         }
         result
@@ -87,16 +90,16 @@ impl<'r> HopWaiter<'r> {
         &mut self,
         execution: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
-        stop: &mut StopOrder,
-    ) -> Result<HopWait, LedgerError> {
+        stop: &mut StopSignal,
+    ) -> Result<HopWaitResult, LedgerError> {
         let requests = self.requests;
         tokio::select! {
             biased;
-            () = stop.wait() => Ok(HopWait::Interrupted(RunExit::Stopped)),
+            () = stop.wait() => Ok(HopWaitResult::Interrupted(RunExit::Stopped)),
             result = self.wait_for_end(execution, progress) => result,
             () = requests.wait_for_drain() => tokio::select! {
                 biased;
-                () = stop.wait() => Ok(HopWait::Interrupted(RunExit::Stopped)),
+                () = stop.wait() => Ok(HopWaitResult::Interrupted(RunExit::Stopped)),
                 result = self.wait_while_draining(execution) => result,
             },
         }
@@ -107,16 +110,16 @@ impl<'r> HopWaiter<'r> {
         &mut self,
         execution: ExecutionId,
         mut progress: Option<watch::Receiver<Progress>>,
-    ) -> Result<HopWait, LedgerError> {
+    ) -> Result<HopWaitResult, LedgerError> {
         loop {
             let record = match self.requests.hop_state(execution).await? {
-                HopState::Ended(record) => return Ok(HopWait::Ended(end_of(&record))),
-                HopState::Unknown => return Ok(removed()),
+                HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
+                HopState::Unknown => return Ok(removed_hop_end()),
                 HopState::AwaitsAnswer(record) => return self.refuse_question(&record).await,
                 HopState::Open(record) => record,
             };
             // The ledger counts the questions with the run too. The report wakes the callers that wait for the run.
-            self.report_questions(OpenQuestions::of(&record));
+            self.report_questions(OpenQuestions::from_record(&record));
             if record.has_open_interactions() {
                 sleep(QUESTION_CHECK_INTERVAL).await;
                 continue;
@@ -124,7 +127,7 @@ impl<'r> HopWaiter<'r> {
             let wait = self.requests.wait_until_settled(&record, progress.take()).await;
             if let Err(failure) = wait {
                 tracing::warn!(%execution, %failure, "end of hop not recorded, waiting");
-                sleep(RECORD_PAUSE).await;
+                sleep(RECORD_RETRY_PAUSE).await;
             }
         }
     }
@@ -139,22 +142,22 @@ impl<'r> HopWaiter<'r> {
     async fn wait_while_draining(
         &mut self,
         execution: ExecutionId,
-    ) -> Result<HopWait, LedgerError> {
+    ) -> Result<HopWaitResult, LedgerError> {
         loop {
             let is_active = match self.requests.hop_state(execution).await? {
-                HopState::Ended(record) => return Ok(HopWait::Ended(end_of(&record))),
-                HopState::Unknown => return Ok(removed()),
+                HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
+                HopState::Unknown => return Ok(removed_hop_end()),
                 HopState::AwaitsAnswer(_) => false,
                 HopState::Open(record) => {
-                    self.report_questions(OpenQuestions::of(&record));
+                    self.report_questions(OpenQuestions::from_record(&record));
                     self.requests.is_hop_active(&record).await
                 }
             };
             if !is_active {
                 // The hop may have ended between the two reads.
                 return Ok(match self.requests.hop_state(execution).await? {
-                    HopState::Ended(record) => HopWait::Ended(end_of(&record)),
-                    _ => HopWait::Interrupted(RunExit::Suspended),
+                    HopState::Ended(record) => HopWaitResult::Ended(hop_end(&record)),
+                    _ => HopWaitResult::Interrupted(RunExit::Suspended),
                 });
             }
             sleep(DRAIN_CHECK_INTERVAL).await;
@@ -162,28 +165,31 @@ impl<'r> HopWaiter<'r> {
     }
 
     /// Ends a hop that requested input of the caller between two turns.
-    async fn refuse_question(&self, record: &Record) -> Result<HopWait, LedgerError> {
-        self.requests.end_hop(record.id, INPUT_REQUESTED).await;
+    async fn refuse_question(
+        &self,
+        record: &ExecutionRecord,
+    ) -> Result<HopWaitResult, LedgerError> {
+        self.requests.end_hop(record.id, INPUT_REQUEST_REASON).await;
         Ok(match self.requests.hop_state(record.id).await? {
             // The question was answered in the meantime.
             HopState::Ended(record) if record.outcome != Some(Outcome::Cancelled) => {
-                HopWait::Ended(end_of(&record))
+                HopWaitResult::Ended(hop_end(&record))
             }
             _ => {
                 let (outcome, code) = (Outcome::Cancelled, Some(Code::Unsupported));
-                HopWait::Ended(HopEnd { outcome, code })
+                HopWaitResult::Ended(HopEnd { outcome, code })
             }
         })
     }
 }
 
 /// Returns the end of a hop by the record of its execution, which has ended.
-pub(super) fn end_of(record: &Record) -> HopEnd {
+pub(super) fn hop_end(record: &ExecutionRecord) -> HopEnd {
     let code = record.failure.as_ref().map(|failure| failure.code);
     HopEnd { outcome: record.outcome.unwrap_or(Outcome::Failed), code }
 }
 
 /// Returns the end of a hop whose execution was removed.
-fn removed() -> HopWait {
-    HopWait::Ended(HopEnd { outcome: Outcome::Failed, code: Some(Code::ExecutionUnknown) })
+fn removed_hop_end() -> HopWaitResult {
+    HopWaitResult::Ended(HopEnd { outcome: Outcome::Failed, code: Some(Code::ExecutionUnknown) })
 }

@@ -6,26 +6,26 @@ use std::mem;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::RUN_ENDS;
-use super::hop_sending::{HopSender, Sending};
-use super::hop_wait::{HopWait, HopWaiter, end_of};
+use super::RUN_END_REASON;
+use super::hop_sending::{HopSendResult, HopSender};
+use super::hop_wait::{HopWaitResult, HopWaiter, hop_end};
 use super::run_failure::{hop_failure, lost_input_failure};
 use super::run_output::RunOutput;
 use crate::decide::recovery::interruption_failure;
 use crate::decide::runs::team::{HopEnd, TeamAction, TeamRun};
-use crate::driver::Work;
+use crate::driver::AttemptWork;
 use crate::driver::report::Reporter;
-use crate::gateway::requests::{HopState, RunRequests};
+use crate::gateway::requests::{HopHandle, HopState};
 use crate::model::code::Code;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::hop::HopStage;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::request::Request;
-use crate::model::execution::{Outcome, State};
+use crate::model::execution::{ExecutionState, Outcome};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::LedgerError;
-use crate::runs::attempt::{LEDGER_PAUSE, RunExit, RunStart, StopOrder};
+use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, RunStart, StopSignal};
 
 /// Attempt at a run.
 pub(super) struct TeamAttempt {
@@ -58,11 +58,11 @@ impl RunState {
 }
 
 impl TeamAttempt {
-    pub(super) const fn new(requests: RunRequests, work: Work, start: RunStart) -> Self {
+    pub(super) const fn new(requests: HopHandle, work: AttemptWork, start: RunStart) -> Self {
         Self { sender: HopSender { requests, work }, start }
     }
 
-    const fn requests(&self) -> &RunRequests {
+    const fn requests(&self) -> &HopHandle {
         &self.sender.requests
     }
 
@@ -77,12 +77,12 @@ impl TeamAttempt {
     }
 
     /// Runs the attempt, and reports its end.
-    pub(super) async fn run(self, reporter: Reporter, mut stop: StopOrder) {
+    pub(super) async fn run(self, reporter: Reporter, mut stop: StopSignal) {
         let mut state = RunState { is_repeated: self.is_resumed(), ..RunState::default() };
         let end = self.drive(&mut state, &reporter, &mut stop).await;
-        if !matches!(end, RunExit::Suspended | RunExit::Replaced) {
+        if !matches!(end, RunExit::Suspended | RunExit::Superseded) {
             // Before the report: a hop does not outlive its run.
-            self.requests().end_hops(self.execution(), RUN_ENDS).await;
+            self.requests().end_hops(self.execution(), RUN_END_REASON).await;
             if let Err(error) = self.record_last_end(&state, &reporter).await {
                 tracing::error!(execution = %self.execution(), %error, "end of hop not recorded");
             }
@@ -96,10 +96,10 @@ impl TeamAttempt {
         &self,
         state: &mut RunState,
         reporter: &Reporter,
-        stop: &mut StopOrder,
+        stop: &mut StopSignal,
     ) -> RunExit {
         loop {
-            if stop.is_given() {
+            if stop.is_requested() {
                 return RunExit::Stopped;
             }
             let error = match self.advance(state, reporter, stop).await {
@@ -110,7 +110,7 @@ impl TeamAttempt {
             tracing::error!(execution = %self.execution(), %error, "run not recorded, retrying");
             state.is_repeated = true;
             tokio::select! {
-                () = sleep(LEDGER_PAUSE) => {}
+                () = sleep(LEDGER_RETRY_PAUSE) => {}
                 () = stop.wait() => return RunExit::Stopped,
                 () = self.requests().wait_for_drain() => return RunExit::Suspended,
             }
@@ -122,47 +122,47 @@ impl TeamAttempt {
         &self,
         state: &mut RunState,
         reporter: &Reporter,
-        stop: &mut StopOrder,
+        stop: &mut StopSignal,
     ) -> Result<Option<RunExit>, LedgerError> {
         // A copy, because an action that fails must leave the run as it was.
         let Some(mut run) = state.run.clone() else {
             return self.begin(state, reporter).await;
         };
         let (number, stage) = match run.next_action() {
-            TeamAction::Plan(..) if self.requests().is_draining() => {
+            TeamAction::PlanHop(..) if self.requests().is_draining() => {
                 return Ok(Some(RunExit::Suspended));
             }
-            TeamAction::Plan(number, step) => {
-                let request = self.sender.request(&run, (number, &step.agent)).await?;
-                let stage = self.sender.planned(step, &request);
+            TeamAction::PlanHop(number, step) => {
+                let request = self.sender.build_request(&run, (number, &step.agent)).await?;
+                let stage = self.sender.planned_stage(step, &request);
                 state.planned_request = Some(request);
                 (number, stage)
             }
             TeamAction::Send(hop) => {
                 // One commit with the end of the hop before. The request follows the commit.
                 if !reporter.flush_pending().await? {
-                    return Ok(Some(RunExit::Replaced));
+                    return Ok(Some(RunExit::Superseded));
                 }
                 state.report_start(reporter);
                 match self.sender.send(&run, hop, &mut state.planned_request, stop).await? {
-                    Sending::Accepted(execution, progress) => {
+                    HopSendResult::Accepted(execution, progress) => {
                         state.progress = progress;
                         (hop.number, HopStage::Taken { execution })
                     }
-                    Sending::Refused(code) => {
+                    HopSendResult::Refused(code) => {
                         (hop.number, HopStage::Ended { outcome: Outcome::Failed, code: Some(code) })
                     }
-                    Sending::Interrupted(end) => return Ok(Some(end)),
+                    HopSendResult::Interrupted(end) => return Ok(Some(end)),
                 }
             }
             TeamAction::Wait(hop, execution) => {
                 state.report_start(reporter);
                 let waiter = HopWaiter::new(self.requests(), reporter);
                 match waiter.wait_for_hop(execution, state.progress.take(), stop).await? {
-                    HopWait::Ended(HopEnd { outcome, code }) => {
+                    HopWaitResult::Ended(HopEnd { outcome, code }) => {
                         (hop.number, HopStage::Ended { outcome, code })
                     }
-                    HopWait::Interrupted(end) => return Ok(Some(end)),
+                    HopWaitResult::Interrupted(end) => return Ok(Some(end)),
                 }
             }
             TeamAction::Complete(hop) => {
@@ -198,7 +198,7 @@ impl TeamAttempt {
                 return Ok(None);
             }
             let record = ledger.execution(self.execution()).await?;
-            if record.is_none_or(|record| record.state == State::Running) {
+            if record.is_none_or(|record| record.state == ExecutionState::Running) {
                 // A run records its plan before it runs. Its agent was of another kind when it started.
                 return Ok(Some(RunExit::Failed(interruption_failure())));
             }
@@ -231,7 +231,7 @@ impl TeamAttempt {
         };
         let Some(execution) = execution else { return Ok(()) };
         if let HopState::Ended(record) = self.requests().hop_state(execution).await? {
-            let HopEnd { outcome, code } = end_of(&record);
+            let HopEnd { outcome, code } = hop_end(&record);
             let stage = HopStage::Ended { outcome, code };
             reporter.record_later(EventKind::Hop { hop: hop.number, stage });
         }

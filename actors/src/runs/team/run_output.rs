@@ -71,7 +71,7 @@ impl RunOutput<'_> {
     /// Opens the output. A repeated action writes it again from the start.
     async fn open_output(&self) -> Result<OutputWriter, LedgerError> {
         if self.is_repeated {
-            self.reporter.restart_output().await?;
+            self.reporter.delete_output().await?;
         }
         Ok(self.reporter.open_output(TextChannel::Parts))
     }

@@ -6,16 +6,16 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
-use crate::gateway::requests::Requests;
+use crate::gateway::requests::RequestHandle;
 use crate::model::code::Code;
 use crate::model::execution::Outcome;
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::Record;
+use crate::model::execution::record::ExecutionRecord;
 use crate::model::id::ExecutionId;
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceQuery};
 use crate::ports::schedule_store::ScheduleStore;
-use crate::scheduler::occurrences::OccurrenceRun;
-use crate::scheduler::result_writer::RETRY_PAUSE;
+use crate::scheduler::occurrences::OccurrenceExecution;
+use crate::scheduler::result_writer::WRITE_RETRY_PAUSE;
 use crate::scheduler::{OccurrenceKey, SchedulerMsg};
 
 /// Maximum number of consecutive failures that are counted.
@@ -23,16 +23,16 @@ const MAX_COUNTED_FAILURES: u32 = 100;
 
 /// Waits for the end of an execution, stores it, and returns it with the number of consecutive failures.
 pub(in crate::scheduler) async fn observe(
-    run: OccurrenceRun,
-    requests: Requests,
+    run: OccurrenceExecution,
+    requests: RequestHandle,
     store: Arc<dyn ScheduleStore>,
 ) -> SchedulerMsg {
-    let OccurrenceRun { key, execution, progress } = run;
+    let OccurrenceExecution { key, execution, progress } = run;
     let ending = wait_for_ending(&requests, execution, progress).await;
     // Stored before it is counted: the latest occurrences are read from the store.
     while let Err(error) = store.record_end(&key.schedule, key.planned, ending).await {
         tracing::error!(%error, "failed to record result of scheduled run");
-        tokio::time::sleep(RETRY_PAUSE).await;
+        tokio::time::sleep(WRITE_RETRY_PAUSE).await;
     }
     let streak = failure_streak(&latest_occurrences(&*store, &key, ending).await);
     SchedulerMsg::Ended(key, ending, streak)
@@ -40,7 +40,7 @@ pub(in crate::scheduler) async fn observe(
 
 /// Waits until an execution has ended, also after failures of its actors.
 async fn wait_for_ending(
-    requests: &Requests,
+    requests: &RequestHandle,
     execution: ExecutionId,
     mut progress: Option<watch::Receiver<Progress>>,
 ) -> OccurrenceEnding {
@@ -60,7 +60,7 @@ async fn wait_for_ending(
     }
 }
 
-fn recorded_ending(record: &Record) -> OccurrenceEnding {
+fn recorded_ending(record: &ExecutionRecord) -> OccurrenceEnding {
     OccurrenceEnding {
         outcome: record.outcome.unwrap_or(Outcome::Failed),
         code: record.failure.as_ref().map(|failure| failure.code),

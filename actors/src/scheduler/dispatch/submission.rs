@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::DispatchResult;
 use crate::agent::SubmitReply;
 use crate::decide::recovery::InputLoss;
-use crate::gateway::requests::Requests;
+use crate::gateway::requests::RequestHandle;
 use crate::model::access::principal::{Caller, Right, Scope};
 use crate::model::code::{Category, Code};
 use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin, Trigger};
@@ -14,8 +14,8 @@ use crate::model::id::{ContextId, MessageId, PrincipalId};
 use crate::model::schedule::ScheduleSpec;
 use crate::model::schedule::occurrence::Occurrence;
 use crate::ports::schedule_template::ScheduleTemplateRenderer;
-use crate::scheduler::authorization::{TokenSnapshot, not_authorized};
-use crate::scheduler::entry::SubmissionMode;
+use crate::scheduler::authorization::{TokenSnapshot, unauthorized_failure};
+use crate::scheduler::loaded_schedule::SubmissionMode;
 
 /// Occurrence that is to be submitted.
 pub(super) struct OccurrenceSubmission {
@@ -29,27 +29,30 @@ pub(super) struct OccurrenceSubmission {
 
 impl OccurrenceSubmission {
     /// Returns the input at the planned time, or the reason why the template cannot be rendered.
-    pub(super) fn input(&self, renderer: &dyn ScheduleTemplateRenderer) -> Result<String, String> {
+    pub(super) fn render_input(
+        &self,
+        renderer: &dyn ScheduleTemplateRenderer,
+    ) -> Result<String, String> {
         renderer.render(&self.spec, self.occurrence.planned)
     }
 
     /// Submits the request.
     pub(super) async fn submit(
         self,
-        requests: &Requests,
+        requests: &RequestHandle,
         input: Result<String, String>,
     ) -> DispatchResult {
         let input = match input {
             Ok(input) => input,
-            Err(cause) => return DispatchResult::Refused(not_rendered(&cause)),
+            Err(cause) => return DispatchResult::Refused(render_failure(&cause)),
         };
-        let request = self.request(input);
+        let request = self.build_request(input);
         // An accepted request is found even if its input can no longer be opened, or its owner has lost the right.
         if let Some(result) = self.early_result(requests, &request).await {
             return result;
         }
         if self.is_locked {
-            return DispatchResult::Refused(not_opened());
+            return DispatchResult::Refused(sealed_input_failure());
         }
         match requests.submit(&caller(request.origin.owner, "schedule"), request).await {
             Ok(SubmitReply { execution, progress, .. }) => {
@@ -64,32 +67,36 @@ impl OccurrenceSubmission {
     /// occurrence waits for its end as it would without a previous run.
     pub(super) async fn refusal(
         &self,
-        requests: &Requests,
+        requests: &RequestHandle,
         input: Result<String, String>,
     ) -> Option<Failure> {
         if self.is_locked {
-            return Some(not_opened());
+            return Some(sealed_input_failure());
         }
         let input = match input {
             Ok(input) => input,
-            Err(cause) => return Some(not_rendered(&cause)),
+            Err(cause) => return Some(render_failure(&cause)),
         };
-        let request = self.request(input);
+        let request = self.build_request(input);
         if let Ok(false) =
             self.tokens.is_authorized(requests, request.origin.owner, &request.agent).await
         {
-            return Some(not_authorized());
+            return Some(unauthorized_failure());
         }
         requests.refusal(request).await.filter(|failure| !is_temporary(failure))
     }
 
     /// Returns the result without a submission: the request was accepted before, or its owner has no right.
-    async fn early_result(&self, requests: &Requests, request: &Request) -> Option<DispatchResult> {
+    async fn early_result(
+        &self,
+        requests: &RequestHandle,
+        request: &Request,
+    ) -> Option<DispatchResult> {
         let services = &requests.reader.services;
         let retryable =
-            |error| DispatchResult::Retryable(crate::gateway::reader::unreadable(&error));
+            |error| DispatchResult::Retryable(crate::gateway::reader::read_failure(&error));
         if self.mode != SubmissionMode::First {
-            let key = services.keyring.keys(request).message;
+            let key = services.keyring.dedup_keys(request).message;
             match services.ledger.find_by_key(request.origin.owner, &request.agent, key).await {
                 Ok(None) if self.mode == SubmissionMode::FindOnly => {
                     return Some(DispatchResult::Expired);
@@ -101,16 +108,16 @@ impl OccurrenceSubmission {
         }
         match self.tokens.is_authorized(requests, request.origin.owner, &request.agent).await {
             Ok(true) => None,
-            Ok(false) => Some(DispatchResult::Refused(not_authorized())),
+            Ok(false) => Some(DispatchResult::Refused(unauthorized_failure())),
             Err(error) => Some(retryable(error)),
         }
     }
 
     /// Returns the request. Its message id is made of the schedule and the planned time, so that the agent recognizes a
     /// repeated submission.
-    fn request(&self, input: String) -> Request {
+    fn build_request(&self, input: String) -> Request {
         let Self { occurrence, spec, .. } = self;
-        let message = occurrence.message();
+        let message = occurrence.message_id();
         Request {
             agent: occurrence.agent.clone(),
             origin: RequestOrigin::direct(
@@ -129,12 +136,12 @@ impl OccurrenceSubmission {
 }
 
 /// Returns the refusal of an occurrence whose template cannot be rendered.
-fn not_rendered(cause: &str) -> Failure {
+fn render_failure(cause: &str) -> Failure {
     Failure::new(Code::InvalidParams, format!("its input template cannot be expanded: {cause}"))
 }
 
 /// Returns the refusal of an occurrence whose input no key opens.
-fn not_opened() -> Failure {
+fn sealed_input_failure() -> Failure {
     Failure::new(Code::InputSealed, InputLoss::KeyMissing.reason())
 }
 

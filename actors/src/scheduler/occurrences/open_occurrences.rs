@@ -7,7 +7,9 @@ use chrono::{DateTime, Utc};
 use crate::model::id::ScheduleId;
 use crate::model::schedule::ScheduleView;
 use crate::scheduler::OccurrenceKey;
-use crate::scheduler::entry::{LoadedSchedule, OccurrencePhase, OpenCounts, OpenOccurrence};
+use crate::scheduler::loaded_schedule::{
+    LoadedSchedule, OccurrencePhase, OpenCounts, OpenOccurrence,
+};
 
 /// Open occurrences. A schedule without one has no entry, because most schedules are idle.
 #[derive(Default)]

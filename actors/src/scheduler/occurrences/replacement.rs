@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::{OccurrenceEffect, OccurrenceMachine};
 use crate::model::failure::Failure;
 use crate::scheduler::OccurrenceKey;
-use crate::scheduler::entry::OccurrencePhase;
+use crate::scheduler::loaded_schedule::OccurrencePhase;
 use crate::scheduler::table::ScheduleTable;
 
 /// Reason of a run that is cancelled for a later occurrence.
@@ -23,7 +23,7 @@ impl OccurrenceMachine {
             .occurrence_mut(key)
             .filter(|open_occurrence| !open_occurrence.has_check_started)?;
         open_occurrence.has_check_started = true;
-        Some(OccurrenceEffect::Check(key.clone()))
+        Some(OccurrenceEffect::CheckAcceptance(key.clone()))
     }
 
     /// Cancels the runs before an occurrence, or rejects the occurrence.

@@ -3,15 +3,15 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    Effects, OccurrenceEffect, OccurrenceMachine, OccurrenceRun, deadline_effect,
-    result_without_run,
+    Effects, OccurrenceEffect, OccurrenceExecution, OccurrenceMachine, deadline_effect,
+    unsubmitted_result,
 };
 use crate::model::id::{ExecutionId, ScheduleId};
 use crate::model::schedule::OverlapPolicy;
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceStatus};
 use crate::scheduler::OccurrenceKey;
-use crate::scheduler::entry::{OccurrencePhase, OpenOccurrence, SubmissionMode};
 use crate::scheduler::interned_schedule::InternedSchedule;
+use crate::scheduler::loaded_schedule::{OccurrencePhase, OpenOccurrence, SubmissionMode};
 use crate::scheduler::table::ScheduleTable;
 
 impl OccurrenceMachine {
@@ -22,12 +22,12 @@ impl OccurrenceMachine {
         table: &ScheduleTable,
         now: DateTime<Utc>,
     ) -> Effects {
-        let key = OccurrenceKey::of(&occurrence);
+        let key = OccurrenceKey::for_occurrence(&occurrence);
         let entry = table.get(&key.schedule);
         match (entry, occurrence.status, occurrence.execution) {
             (None, OccurrenceStatus::Pending, _) => {
                 let removed =
-                    result_without_run(&key, OccurrenceStatus::Refused, "its schedule was removed");
+                    unsubmitted_result(&key, OccurrenceStatus::Refused, "its schedule was removed");
                 self.close(removed, table)
             }
             (None, _, execution) => observe_effect(key, execution).into_iter().collect(),
@@ -37,7 +37,7 @@ impl OccurrenceMachine {
             (Some(_), _, execution) => {
                 let mut effects: Effects = deadline_effect(&occurrence).into_iter().collect();
                 effects.extend(observe_effect(key, execution));
-                self.insert(OpenOccurrence::of(occurrence), table);
+                self.insert(OpenOccurrence::new(occurrence), table);
                 effects
             }
         }
@@ -52,7 +52,7 @@ impl OccurrenceMachine {
         now: DateTime<Utc>,
     ) -> Effects {
         let mut effects: Effects = deadline_effect(&occurrence).into_iter().collect();
-        let mut open_occurrence = OpenOccurrence::of(occurrence);
+        let mut open_occurrence = OpenOccurrence::new(occurrence);
         // Queued occurrences keep their place, however long they wait.
         let may_submit = schedule.shared().spec.overlap == OverlapPolicy::Queue
             || open_occurrence.is_in_time(schedule.late_window(), now);
@@ -83,5 +83,5 @@ impl OccurrenceMachine {
 /// Returns the observation of an execution that an earlier process started.
 fn observe_effect(key: OccurrenceKey, execution: Option<ExecutionId>) -> Option<OccurrenceEffect> {
     let execution = execution?;
-    Some(OccurrenceEffect::Observe(OccurrenceRun { key, execution, progress: None }))
+    Some(OccurrenceEffect::Observe(OccurrenceExecution { key, execution, progress: None }))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{OccurrenceEffect, OccurrenceMachine, OccurrenceRun};
+use super::{OccurrenceEffect, OccurrenceExecution, OccurrenceMachine};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
@@ -69,19 +69,19 @@ fn describe(effects: Vec<OccurrenceEffect>) -> Vec<String> {
     let second = |key: &OccurrenceKey| key.planned.timestamp();
     let descriptions = effects.into_iter().map(|effect| match effect {
         OccurrenceEffect::Submit(key) => format!("submit {}", second(&key)),
-        OccurrenceEffect::Check(key) => format!("check {}", second(&key)),
+        OccurrenceEffect::CheckAcceptance(key) => format!("check {}", second(&key)),
         OccurrenceEffect::Record(result) => {
             format!("record {} {}", second(&result.key), result.status.as_str())
         }
-        OccurrenceEffect::Schedule(when, _) => format!("timer {}", when.timestamp()),
+        OccurrenceEffect::SetTimer(when, _) => format!("timer {}", when.timestamp()),
         OccurrenceEffect::Observe(run) => format!("observe {}", second(&run.key)),
         OccurrenceEffect::Cancel(run) => format!("cancel {}", second(&run.key)),
     });
     descriptions.collect()
 }
 
-fn run(second: i64) -> OccurrenceRun {
-    OccurrenceRun { key: key(second), execution: ExecutionId::fresh(), progress: None }
+fn run(second: i64) -> OccurrenceExecution {
+    OccurrenceExecution { key: key(second), execution: ExecutionId::fresh(), progress: None }
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_queued_occurrence_starts_when_the_run_before_it_ends() {
     let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
     let occurrences = vec![occurrence(&table, 1), occurrence(&table, 2)];
     assert_eq!(describe(machine.start(&id(), occurrences, &table)), ["submit 1"]);
-    assert_eq!(describe(machine.record_run(run(1), NOW)), ["record 1 fired", "observe 1"]);
+    assert_eq!(describe(machine.record_start(run(1), NOW)), ["record 1 fired", "observe 1"]);
     assert_eq!(describe(machine.handle_end(&key(1), &table)), ["submit 2"]);
 }
 
@@ -99,7 +99,7 @@ fn a_cancellation_waits_until_the_execution_is_known() {
     let occurrences = vec![occurrence(&table, 1), occurrence(&table, 2)];
     machine.start(&id(), occurrences, &table);
     assert_eq!(describe(machine.cancel(&key(1), "late", NOW, &table)), ["timer 1"]);
-    machine.record_run(run(1), NOW);
+    machine.record_start(run(1), NOW);
     assert_eq!(describe(machine.cancel(&key(1), "late", NOW, &table)), ["cancel 1"]);
     assert_eq!(describe(machine.cancel(&key(2), "late", NOW, &table)), ["record 2 skipped"]);
     assert_eq!(describe(machine.cancel(&key(2), "late", NOW, &table)), Vec::<String>::new());
@@ -124,7 +124,7 @@ fn a_temporary_rejection_is_retried_within_the_window() {
 fn a_replacing_occurrence_cancels_only_once_it_is_accepted() {
     let (table, mut machine) = (table(OverlapPolicy::CancelPrevious), OccurrenceMachine::default());
     machine.start(&id(), vec![occurrence(&table, 1)], &table);
-    machine.record_run(run(1), NOW);
+    machine.record_start(run(1), NOW);
     let later = vec![occurrence(&table, 2), occurrence(&table, 3)];
     let started = describe(machine.start(&id(), later, &table));
     assert_eq!(started, ["record 2 coalesced", "check 3"]);
@@ -140,7 +140,7 @@ fn a_removed_schedule_keeps_the_record_of_its_run() {
     machine.start(&id(), vec![occurrence(&table, 1)], &table);
     machine.drop_all(&id());
     table.remove(&id());
-    assert_eq!(describe(machine.record_run(run(1), NOW)), ["record 1 fired", "observe 1"]);
+    assert_eq!(describe(machine.record_start(run(1), NOW)), ["record 1 fired", "observe 1"]);
     assert_eq!(describe(machine.resume(pending(2), &table, NOW)), ["record 2 refused"]);
     assert_eq!(machine.open_occurrences().counts(&id()), Default::default());
 }

@@ -6,7 +6,7 @@ use crate::decide::output::artifact_stream::ArtifactPiece;
 use crate::model::code::Code;
 use crate::model::execution::content::Part;
 use crate::model::interaction::{Question, WireId};
-use crate::testing::interactions::permission;
+use crate::testing::interactions::permission_question;
 
 /// Script of one attempt. Created by [`ScriptedAttempt::ok`], [`ScriptedAttempt::fail`] and similar functions, then
 /// refined.
@@ -83,7 +83,7 @@ impl ScriptedAttempt {
 
     /// Runs for `seconds`, then requests input.
     #[must_use]
-    pub const fn ask(seconds: u64) -> Self {
+    pub const fn requesting_input(seconds: u64) -> Self {
         Self::new(seconds, Ok(()), ScriptedBehavior::RequestsInput)
     }
 
@@ -176,7 +176,7 @@ impl ScriptedAttempt {
     /// Asks for permission to run a command, and waits for the answer before it continues.
     #[must_use]
     pub fn with_question(mut self, wire_id: &str, command: &str) -> Self {
-        self.questions.push((WireId(wire_id.to_owned()), permission(command)));
+        self.questions.push((WireId(wire_id.to_owned()), permission_question(command)));
         self
     }
 

@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::MemoryLedger;
-use super::rows::LedgerRow;
+use super::rows::MemoryExecutionRow;
 use crate::model::execution::AttemptId;
 use crate::model::execution::event::{Event, TextRange};
-use crate::model::host::storage_stats::{Deletion, RetentionBatch, StorageStats};
+use crate::model::host::storage_stats::{DeletionOutcome, RetentionBatch, StorageStats};
 use crate::model::id::{ExecutionId, PrincipalId};
 use crate::ports::history::{History, TextSlice};
 use crate::ports::ledger::{Ledger, LedgerError};
-use crate::testing::fault_injection::GatedCall;
+use crate::testing::fault_injection::LedgerCallKind;
 
 #[async_trait]
 impl History for MemoryLedger {
@@ -29,7 +29,7 @@ impl History for MemoryLedger {
     }
 
     async fn text_ranges(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let mut texts: BTreeMap<(AttemptId, &str), TextRange> = BTreeMap::new();
         for chunk in rows.executions.get(&id).iter().flat_map(|row| &row.chunks) {
@@ -58,13 +58,13 @@ impl History for MemoryLedger {
         Ok(TextSlice { from: from as u64, text })
     }
 
-    async fn callers(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
+    async fn principal_names(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
         let tokens = self.tokens().await?.into_iter();
         Ok(tokens.map(|token| (token.principal, token.name)).collect())
     }
 
     async fn storage_stats(&self) -> Result<StorageStats, LedgerError> {
-        self.enter(GatedCall::List).await?;
+        self.enter(LedgerCallKind::List).await?;
         let rows = self.rows.lock().await;
         let records = || rows.executions.values().map(|row| &row.record);
         let ended = records().filter(|record| record.outcome.is_some()).count() as u64;
@@ -73,23 +73,23 @@ impl History for MemoryLedger {
         Ok(StorageStats { executions, ended, oldest, ..StorageStats::default() })
     }
 
-    async fn remove(&self, id: ExecutionId) -> Result<Deletion, LedgerError> {
-        self.enter(GatedCall::Settle).await?;
+    async fn remove(&self, id: ExecutionId) -> Result<DeletionOutcome, LedgerError> {
+        self.enter(LedgerCallKind::Settle).await?;
         let mut rows = self.rows.lock().await;
         let outcome = rows.executions.get(&id).map(|row| row.record.outcome);
         Ok(match outcome {
-            None => Deletion::Unknown,
-            Some(None) => Deletion::Unfinished,
-            Some(Some(_)) if rows.has_unfinished_run(id) => Deletion::Unfinished,
+            None => DeletionOutcome::Unknown,
+            Some(None) => DeletionOutcome::Unfinished,
+            Some(Some(_)) if rows.has_unfinished_run(id) => DeletionOutcome::Unfinished,
             Some(Some(_)) => {
                 rows.remove(id);
-                Deletion::Removed
+                DeletionOutcome::Removed
             }
         })
     }
 
     async fn remove_batch(&self, batch: RetentionBatch) -> Result<u64, LedgerError> {
-        self.enter(GatedCall::Settle).await?;
+        self.enter(LedgerCallKind::Settle).await?;
         let mut rows = self.rows.lock().await;
         let fits = |at| {
             batch.from.is_none_or(|from| at >= from)
@@ -108,15 +108,16 @@ impl History for MemoryLedger {
     }
 
     async fn erase_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError> {
-        self.enter(GatedCall::Settle).await?;
+        self.enter(LedgerCallKind::Settle).await?;
         let mut rows = self.rows.lock().await;
-        let is_over = |row: &&mut LedgerRow| row.record.ended_at.is_some_and(|at| at < before);
+        let is_over =
+            |row: &&mut MemoryExecutionRow| row.record.ended_at.is_some_and(|at| at < before);
         let over = rows.executions.values_mut().filter(is_over);
         Ok(over.filter_map(|row| row.sealed.take()).count() as u64)
     }
 
     async fn release_free_pages(&self) -> Result<u64, LedgerError> {
-        self.enter(GatedCall::Settle).await?;
+        self.enter(LedgerCallKind::Settle).await?;
         Ok(0)
     }
 }

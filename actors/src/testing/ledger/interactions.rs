@@ -6,35 +6,36 @@ use chrono::{DateTime, Utc};
 use super::MemoryLedger;
 use super::interaction_row::InteractionRow;
 use super::rows::LedgerRows;
-use crate::model::execution::{AttemptId, Fence, State};
+use crate::model::execution::{AttemptId, ExecutionState, Fence};
 use crate::model::id::{AgentId, ExecutionId};
 use crate::model::interaction::{
     Interaction, InteractionEnd, InteractionFilter, InteractionId, InteractionRequestKey,
     InteractionState,
 };
 use crate::model::permission::{DecisionFilter, PermissionDecision};
-use crate::ports::interactions::reports::{
+use crate::ports::interaction_store::reports::{
     closed_event, end_by_process_exit, opened_event, permission_decision,
 };
-use crate::ports::interactions::{CloseOutcome, Interactions, OpenOutcome};
+use crate::ports::interaction_store::{CloseOutcome, InteractionStore, OpenOutcome};
 use crate::ports::ledger::LedgerError;
-use crate::testing::fault_injection::GatedCall;
+use crate::testing::fault_injection::LedgerCallKind;
 
 #[async_trait]
-impl Interactions for MemoryLedger {
+impl InteractionStore for MemoryLedger {
     async fn open(
         &self,
         mut interaction: Interaction,
         fence: Fence,
     ) -> Result<OpenOutcome, LedgerError> {
-        self.enter(GatedCall::Interaction).await?;
+        self.enter(LedgerCallKind::Interaction).await?;
         let mut rows = self.rows.lock().await;
         let runs = rows.runs_above(interaction.request_key.execution);
         let LedgerRows { executions, interactions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&interaction.request_key.execution) else {
             return Ok(OpenOutcome::Superseded);
         };
-        let is_at_work = matches!(row.record.state, State::Starting | State::Running);
+        let is_at_work =
+            matches!(row.record.state, ExecutionState::Starting | ExecutionState::Running);
         if row.record.fence != fence || row.record.outcome.is_some() || !is_at_work {
             return Ok(OpenOutcome::Superseded);
         }
@@ -62,7 +63,7 @@ impl Interactions for MemoryLedger {
         end: InteractionEnd,
         redacted: InteractionEnd,
     ) -> Result<CloseOutcome, LedgerError> {
-        self.enter(GatedCall::Interaction).await?;
+        self.enter(LedgerCallKind::Interaction).await?;
         let mut rows = self.rows.lock().await;
         let Some(row) = rows.interactions.get(&id) else {
             return Ok(CloseOutcome::Unknown);
@@ -85,7 +86,7 @@ impl Interactions for MemoryLedger {
         id: InteractionId,
         at: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
-        self.enter(GatedCall::Interaction).await?;
+        self.enter(LedgerCallKind::Interaction).await?;
         if let Some(row) = self.rows.lock().await.interactions.get_mut(&id)
             && !row.interaction.is_open()
         {
@@ -96,15 +97,15 @@ impl Interactions for MemoryLedger {
     }
 
     async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.interactions.get(&id).map(InteractionRow::with_raw_end))
     }
 
-    async fn interaction_of_request(
+    async fn find_by_request_key(
         &self,
         request_key: &InteractionRequestKey,
     ) -> Result<Option<Interaction>, LedgerError> {
-        self.enter(GatedCall::Read).await?;
+        self.enter(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let is_requested = |row: &&InteractionRow| row.interaction.request_key == *request_key;
         Ok(rows.interactions.values().find(is_requested).map(|row| row.interaction.clone()))
@@ -114,7 +115,7 @@ impl Interactions for MemoryLedger {
         &self,
         filter: InteractionFilter,
     ) -> Result<Vec<Interaction>, LedgerError> {
-        self.enter(GatedCall::List).await?;
+        self.enter(LedgerCallKind::List).await?;
         let rows = self.rows.lock().await;
         let newest_first = rows.interactions.values().rev();
         let matching = newest_first.filter(|row| matches_filter(&filter, row));
@@ -123,7 +124,7 @@ impl Interactions for MemoryLedger {
     }
 
     async fn record_decision(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
-        self.enter(GatedCall::Interaction).await?;
+        self.enter(LedgerCallKind::Interaction).await?;
         self.rows.lock().await.decisions.push(decision);
         Ok(())
     }
@@ -132,7 +133,7 @@ impl Interactions for MemoryLedger {
         &self,
         filter: DecisionFilter,
     ) -> Result<Vec<(u64, PermissionDecision)>, LedgerError> {
-        self.enter(GatedCall::List).await?;
+        self.enter(LedgerCallKind::List).await?;
         let rows = self.rows.lock().await;
         let numbered = (1_u64..).zip(&rows.decisions);
         let matching = numbered.filter(|(number, decision)| {

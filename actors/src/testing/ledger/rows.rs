@@ -10,10 +10,10 @@ use crate::model::access::principal::Token;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::event::{
-    Chunk, Event, EventKind, MessageRole, TextChannel, TextRange,
+    Event, EventKind, MessageRole, TextChannel, TextChunk, TextRange,
 };
-use crate::model::execution::record::{Record, RequestedInput};
-use crate::model::execution::{AttemptId, Fence, Outcome, State};
+use crate::model::execution::record::{ExecutionRecord, RequestedInput};
+use crate::model::execution::{AttemptId, ExecutionState, Fence, Outcome};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::interaction::InteractionId;
 use crate::model::permission::PermissionDecision;
@@ -22,7 +22,7 @@ use crate::ports::ledger::AcceptCommand;
 /// All rows.
 #[derive(Default)]
 pub(super) struct LedgerRows {
-    pub(super) executions: BTreeMap<ExecutionId, LedgerRow>,
+    pub(super) executions: BTreeMap<ExecutionId, MemoryExecutionRow>,
     pub(super) interactions: BTreeMap<InteractionId, InteractionRow>,
     /// Permission decisions; the number of a decision is its position from 1.
     pub(super) decisions: Vec<PermissionDecision>,
@@ -31,15 +31,15 @@ pub(super) struct LedgerRows {
 }
 
 /// Row of one execution.
-pub(super) struct LedgerRow {
-    pub(super) record: Record,
+pub(super) struct MemoryExecutionRow {
+    pub(super) record: ExecutionRecord,
     /// Deduplication keys, each with the digest of the content.
     pub(super) keys: Vec<([u8; 32], [u8; 32])>,
-    pub(super) content: Option<[u8; 32]>,
+    pub(super) content_key: Option<[u8; 32]>,
     /// Workspace of the latest claim.
     pub(super) workspace: Option<Workspace>,
     pub(super) events: Vec<Event>,
-    pub(super) chunks: Vec<Chunk>,
+    pub(super) chunks: Vec<TextChunk>,
     pub(super) settle_calls: usize,
     pub(super) sealed: Option<Vec<u8>>,
 }
@@ -48,31 +48,42 @@ impl LedgerRows {
     /// Returns the execution with equal content: completed ones before those in progress, and of these the first.
     pub(super) fn find_equal(&self, accept: &AcceptCommand) -> Option<ExecutionId> {
         let (key, after, before) = accept.coalescing_window()?;
-        let is_equal = |row: &&LedgerRow| {
+        let is_equal = |row: &&MemoryExecutionRow| {
             let at = row.record.accepted_at;
-            row.content == Some(key) && at > after && at < before && row.record.attempt_id.turn == 1
+            row.content_key == Some(key)
+                && at > after
+                && at < before
+                && row.record.attempt_id.turn == 1
         };
         let equal_rows: Vec<_> = self.executions.values().filter(is_equal).collect();
-        let completed = |row: &&&LedgerRow| row.record.outcome == Some(Outcome::Completed);
-        let in_progress =
-            |row: &&&LedgerRow| row.record.outcome.is_none() && row.record.state != State::Waiting;
+        let completed = |row: &&&MemoryExecutionRow| row.record.outcome == Some(Outcome::Completed);
+        let in_progress = |row: &&&MemoryExecutionRow| {
+            row.record.outcome.is_none() && row.record.state != ExecutionState::Waiting
+        };
         let found =
             equal_rows.iter().rev().find(completed).or_else(|| equal_rows.iter().find(in_progress));
         found.map(|row| row.record.id)
     }
 
     /// Returns true if another message of the conversation is in progress, or is earlier and pending.
-    pub(super) fn has_earlier(&self, id: ExecutionId) -> bool {
-        let Some(LedgerRow { record: own_record, .. }) = self.executions.get(&id) else {
+    pub(super) fn has_earlier_message(&self, id: ExecutionId) -> bool {
+        let Some(MemoryExecutionRow { record: own_record, .. }) = self.executions.get(&id) else {
             return false;
         };
         self.executions.values().any(|row| {
-            let Record {
-                owner, agent, context, outcome, state, requested_input: requested, ..
+            let ExecutionRecord {
+                owner,
+                agent,
+                context,
+                outcome,
+                state,
+                requested_input: requested,
+                ..
             } = &row.record;
             let is_same_conversation = (owner, agent, context)
                 == (&own_record.owner, &own_record.agent, &own_record.context);
-            let waits = matches!(state, State::Idle | State::Failed) || requested.answered;
+            let waits = matches!(state, ExecutionState::Idle | ExecutionState::Failed)
+                || requested.answered;
             let is_before = row.record.id < id && outcome.is_none() && waits;
             is_same_conversation && (row.is_other_at_work(id) || is_before)
         })
@@ -86,7 +97,7 @@ impl LedgerRows {
         key: [u8; 32],
     ) -> Option<(ExecutionId, [u8; 32])> {
         let is_of_caller =
-            |row: &&LedgerRow| row.record.owner == owner && row.record.agent == *agent;
+            |row: &&MemoryExecutionRow| row.record.owner == owner && row.record.agent == *agent;
         self.executions.values().filter(is_of_caller).find_map(|row| {
             let stored_key = row.keys.iter().find(|(stored_key, _)| *stored_key == key);
             stored_key.map(|(_, digest)| (row.record.id, *digest))
@@ -109,10 +120,10 @@ impl LedgerRows {
     }
 }
 
-impl LedgerRow {
+impl MemoryExecutionRow {
     pub(super) fn new(accept: AcceptCommand) -> Self {
         let attempt_id = AttemptId::FIRST;
-        let record = Record {
+        let record = ExecutionRecord {
             id: accept.id,
             agent: accept.agent,
             owner: accept.owner,
@@ -121,7 +132,7 @@ impl LedgerRow {
             trigger: accept.trigger,
             trace: accept.trace,
             access: accept.access,
-            state: State::Idle,
+            state: ExecutionState::Idle,
             outcome: None,
             failure: None,
             attempt_id,
@@ -130,7 +141,7 @@ impl LedgerRow {
             overrides: accept.overrides,
             replayable: accept.replayable,
             requested_input: RequestedInput::default(),
-            deferred: None,
+            latest_deferral: None,
             spent: Charge::default(),
             accepted_at: accept.at,
             started_at: None,
@@ -138,15 +149,15 @@ impl LedgerRow {
             ended_at: None,
             pid: None,
             exit_code: None,
-            last_event: 0,
+            last_event_number: 0,
         };
-        let content = accept.content.map(|(key, _)| key);
+        let content_key = accept.coalescing_key.map(|(key, _)| key);
         let keys = accept.keys.iter().map(|key| (key, accept.digest)).collect();
-        let (message, pieces) = (record.message.0.clone(), accept.pieces);
+        let (message, pieces) = (record.message.0.clone(), accept.parts);
         let (events, chunks) = (Vec::new(), Vec::new());
-        let (workspace, settle_calls, sealed) = (None, 0, accept.sealed);
+        let (workspace, settle_calls, sealed) = (None, 0, accept.sealed_input);
         let mut row =
-            Self { record, keys, content, workspace, events, chunks, settle_calls, sealed };
+            Self { record, keys, content_key, workspace, events, chunks, settle_calls, sealed };
         row.store_input(attempt_id, &accept.input);
         row.append(
             accept.at,
@@ -158,15 +169,17 @@ impl LedgerRow {
 
     /// Returns true if the row is another execution than this one, and holds its claim.
     pub(super) fn is_other_at_work(&self, other: ExecutionId) -> bool {
-        let Record { id, state, outcome, .. } = &self.record;
-        *id != other && outcome.is_none() && matches!(state, State::Starting | State::Running)
+        let ExecutionRecord { id, state, outcome, .. } = &self.record;
+        *id != other
+            && outcome.is_none()
+            && matches!(state, ExecutionState::Starting | ExecutionState::Running)
     }
 
     pub(super) fn store_input(&mut self, attempt_id: AttemptId, input: &str) {
         let (channel, mut offset) = (TextChannel::Input, 0);
         for (number, text) in (0..).zip(split_into_chunks(input)) {
             let length = text.len() as u64;
-            self.chunks.push(Chunk { attempt_id, channel, number, offset, text });
+            self.chunks.push(TextChunk { attempt_id, channel, number, offset, text });
             offset += length;
         }
     }
@@ -194,7 +207,7 @@ impl LedgerRow {
             }
             EventKind::ProcessStarted { pid } => self.record.pid = Some(*pid),
             EventKind::AttemptFailed(failure) => self.record.failure = Some(failure.clone()),
-            EventKind::Deferred(deferral) => self.record.deferred = Some(*deferral),
+            EventKind::Deferred(deferral) => self.record.latest_deferral = Some(*deferral),
             EventKind::BudgetCharged { charge, .. } => {
                 self.record.spent = self.record.spent.plus(*charge);
             }
@@ -227,13 +240,14 @@ impl LedgerRow {
             | EventKind::RunStep { .. }
             | EventKind::Warning { .. } => {}
         }
-        self.record.last_event += 1;
-        self.events.push(Event { number: self.record.last_event, at, data: event });
+        self.record.last_event_number += 1;
+        self.events.push(Event { number: self.record.last_event_number, at, data: event });
     }
 
     pub(super) fn text(&self, range: TextRange) -> String {
-        let fits =
-            |chunk: &&Chunk| (chunk.attempt_id, chunk.channel) == (range.attempt_id, range.channel);
+        let fits = |chunk: &&TextChunk| {
+            (chunk.attempt_id, chunk.channel) == (range.attempt_id, range.channel)
+        };
         let mut chunks: Vec<_> = self.chunks.iter().filter(fits).collect();
         chunks.sort_by_key(|chunk| chunk.offset);
         let bytes = chunks.into_iter().flat_map(|chunk| chunk.text.bytes());

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
 use algonius_gauge::a2a_requests::{
-    VERSION_1_0_HEADER, message_params_of_1_0, post_request, request_builder,
+    VERSION_1_0_HEADER, message_params_1_0, post_request, request_builder,
 };
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, unique_number};
@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use super::MESSAGE_BYTES;
 
 /// Agent as in the other benches, with a queue.
-const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
+const CAT_CONFIG: &str =
+    "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
 
 /// Contender of the measurement. Dropping it ends its process.
 pub(crate) struct Contender {
@@ -38,7 +39,7 @@ enum ContenderProcess {
 impl Contender {
     /// Starts the service with this binary.
     pub(crate) async fn start_service(program: &str) -> Self {
-        let service = Service::start(program, "", CAT).await;
+        let service = Service::start(program, "", CAT_CONFIG).await;
         let request = service.request("POST /agents/cat/v1", VERSION_1_0_HEADER, &request_body());
         let name = "this service".to_owned();
         Self {
@@ -109,7 +110,7 @@ impl Drop for ContenderProcess {
 }
 
 fn request_body() -> String {
-    let params = message_params_of_1_0(MESSAGE_BYTES);
+    let params = message_params_1_0(MESSAGE_BYTES);
     json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string()
 }
 

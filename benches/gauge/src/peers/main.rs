@@ -71,7 +71,7 @@ async fn measure(contenders: &[Contender]) -> String {
     }
     let rounds = measure_rounds(contenders).await;
     let baselines: Vec<_> = idle_memory.into_iter().zip(request_counts).collect();
-    let table = table::markdown(&ContenderRow::all(contenders, &rounds, &baselines));
+    let table = table::markdown(&ContenderRow::for_contenders(contenders, &rounds, &baselines));
     let (limit, bare) =
         (rounds.median_of("L", RunTimes::rate), rounds.median_of("bare", table::median_ms));
     format!("{table}\nL: {limit:.0}/s; bare: p50 {bare:.2} ms. {}", machine::description())
@@ -79,7 +79,7 @@ async fn measure(contenders: &[Contender]) -> String {
 
 /// Measures all contenders and both baselines, in turns.
 async fn measure_rounds(contenders: &[Contender]) -> Rounds {
-    let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
+    let (limit, mut rounds) = (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
         rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
         rounds.add("bare", limit.run(1, Rounds::run_duration()));

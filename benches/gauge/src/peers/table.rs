@@ -35,18 +35,18 @@ pub(crate) struct ContenderRow {
 impl ContenderRow {
     /// Returns the lines of all contenders, of which the first is the service. `before` contains the memory of each,
     /// and its answered requests, before the rounds.
-    pub(crate) fn all(
+    pub(crate) fn for_contenders(
         contenders: &[Contender],
         rounds: &Rounds,
-        before: &[(f64, f64)],
+        baselines: &[(f64, f64)],
     ) -> Vec<Self> {
         let service =
             contenders.first().map_or_else(String::new, |service| service.key(PARALLEL_REQUESTS));
-        let to_row = |(contender, before)| Self::of(contender, &service, rounds, before);
-        contenders.iter().zip(before).map(to_row).collect()
+        let to_row = |(contender, baseline)| Self::new(contender, &service, rounds, baseline);
+        contenders.iter().zip(baselines).map(to_row).collect()
     }
 
-    fn of(contender: &Contender, service: &str, rounds: &Rounds, before: &(f64, f64)) -> Self {
+    fn new(contender: &Contender, service: &str, rounds: &Rounds, baseline: &(f64, f64)) -> Self {
         let (wide_key, single_key) = (contender.key(PARALLEL_REQUESTS), contender.key(1));
         let (wide_runs, single_runs) = (rounds.merged(&wide_key), rounds.merged(&single_key));
         Self {
@@ -57,9 +57,9 @@ impl ContenderRow {
             median_ms: rounds.median_of(&single_key, median_ms),
             bare_ratio: rounds.ratio(&single_key, "bare", median_ms),
             p99_ms: wide_runs.quantile_ms(990),
-            idle_mb: before.0 / 1e6,
+            idle_mb: baseline.0 / 1e6,
             final_mb: contender.memory_bytes() / 1e6,
-            answered_thousands: (before.1 + wide_runs.count() + single_runs.count()) / 1e3,
+            answered_thousands: (baseline.1 + wide_runs.count() + single_runs.count()) / 1e3,
         }
     }
 }

@@ -4,16 +4,16 @@ use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
 use super::JsonDialect;
-use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
+use crate::json_object::{ObjectBuilder, ObjectFields, invalid_params};
 use crate::v1::{ArtifactUpdate, SendResponse, StatusUpdate, StreamEvent};
 
 /// Way in which a dialect marks the kind of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TagStyle {
     /// The field `kind` of the object names the kind.
-    Field,
+    Internal,
     /// The name of the member that contains the object names the kind.
-    Member,
+    External,
 }
 
 /// Kinds of events: the name of the member and the value of `kind`.
@@ -28,8 +28,8 @@ impl JsonDialect {
     /// Creates an object, with the field `kind` if the dialect has one.
     pub(super) fn object_of_kind(&self, kind: &str) -> ObjectBuilder {
         match self.tag_style {
-            TagStyle::Field => ObjectBuilder::of("kind", kind),
-            TagStyle::Member => ObjectBuilder::default(),
+            TagStyle::Internal => ObjectBuilder::from_field("kind", kind),
+            TagStyle::External => ObjectBuilder::default(),
         }
     }
 
@@ -37,22 +37,22 @@ impl JsonDialect {
     pub(super) fn check_kind(&self, fields: &mut ObjectFields, kind: &str) -> Result<(), Failure> {
         match self.tag_style {
             // An absent `kind` is accepted: the place of the object determines what it is.
-            TagStyle::Field if fields.non_empty_text("kind")?.is_some_and(|it| it != kind) => {
-                Err(invalid(format!("`{}` must be \"{kind}\"", fields.field_path("kind"))))
+            TagStyle::Internal if fields.non_empty_text("kind")?.is_some_and(|it| it != kind) => {
+                Err(invalid_params(format!("`{}` must be \"{kind}\"", fields.field_path("kind"))))
             }
-            TagStyle::Field | TagStyle::Member => Ok(()),
+            TagStyle::Internal | TagStyle::External => Ok(()),
         }
     }
 
-    fn as_member(&self, name: &str, value: Value) -> Value {
+    fn wrap(&self, name: &str, value: Value) -> Value {
         match self.tag_style {
-            TagStyle::Field => value,
-            TagStyle::Member => ObjectBuilder::of(name, value).into(),
+            TagStyle::Internal => value,
+            TagStyle::External => ObjectBuilder::from_field(name, value).into(),
         }
     }
 
     /// Writes an answer as JSON.
-    pub(crate) fn write_reply(&self, reply: SendResponse) -> Value {
+    pub(crate) fn write_send_response(&self, reply: SendResponse) -> Value {
         match reply {
             SendResponse::Task(task) => self.write_event(StreamEvent::Task(task)),
             SendResponse::Message(message) => self.write_event(StreamEvent::Message(message)),
@@ -60,12 +60,12 @@ impl JsonDialect {
     }
 
     /// Reads an answer from JSON.
-    pub(crate) fn read_reply(&self, value: Value) -> Result<SendResponse, Failure> {
+    pub(crate) fn read_send_response(&self, value: Value) -> Result<SendResponse, Failure> {
         match self.read_event(value)? {
             StreamEvent::Task(task) => Ok(SendResponse::Task(task)),
             StreamEvent::Message(message) => Ok(SendResponse::Message(message)),
             StreamEvent::Status(_) | StreamEvent::Artifact(_) => {
-                Err(invalid("the answer is neither a task nor a message"))
+                Err(invalid_params("the answer is neither a task nor a message"))
             }
         }
     }
@@ -73,27 +73,25 @@ impl JsonDialect {
     /// Writes a stream event as JSON.
     pub(crate) fn write_event(&self, event: StreamEvent) -> Value {
         match event {
-            StreamEvent::Task(task) => self.as_member("task", self.write_task(task)),
-            StreamEvent::Message(message) => self.as_member("message", self.write_message(message)),
-            StreamEvent::Status(update) => {
-                self.as_member("statusUpdate", self.write_status_update(update))
-            }
-            StreamEvent::Artifact(update) => {
-                self.as_member("artifactUpdate", self.write_artifact_update(update))
+            StreamEvent::Task(task) => self.wrap("task", self.write_task(task)),
+            StreamEvent::Message(message) => self.wrap("message", self.write_message(message)),
+            StreamEvent::Status(it) => self.wrap("statusUpdate", self.write_status_update(it)),
+            StreamEvent::Artifact(it) => {
+                self.wrap("artifactUpdate", self.write_artifact_update(it))
             }
         }
     }
 
     /// Reads a stream event from JSON.
     pub(crate) fn read_event(&self, value: Value) -> Result<StreamEvent, Failure> {
-        let mut fields = ObjectFields::of(value)?;
+        let mut fields = ObjectFields::from_value(value)?;
         let (member, fields) = match self.tag_style {
-            TagStyle::Field => {
+            TagStyle::Internal => {
                 let kind = fields.required_text("kind")?;
                 let known = EVENT_KINDS.iter().find(|(_, known)| *known == kind);
                 (known.map(|(member, _)| *member), fields)
             }
-            TagStyle::Member => {
+            TagStyle::External => {
                 let mut found = None;
                 for (member, _) in EVENT_KINDS {
                     // Unknown members are ignored, so the known ones are tried in turn.
@@ -107,7 +105,7 @@ impl JsonDialect {
             Some("message") => self.read_message(fields).map(StreamEvent::Message),
             Some("statusUpdate") => self.read_status_update(fields).map(StreamEvent::Status),
             Some("artifactUpdate") => self.read_artifact_update(fields).map(StreamEvent::Artifact),
-            _ => Err(invalid("the event is of no known kind")),
+            _ => Err(invalid_params("the event is of no known kind")),
         }
     }
 
@@ -118,7 +116,7 @@ impl JsonDialect {
             .with("contextId", context_id)
             .with("status", self.write_status(status))
             .with_optional("final", self.has_final_field.then_some(is_final))
-            .data("metadata", metadata)
+            .with_json_map("metadata", metadata)
             .into()
     }
 
@@ -133,7 +131,7 @@ impl JsonDialect {
             context_id: fields.text("contextId")?.unwrap_or_default(),
             is_final: final_flag.unwrap_or(!self.has_final_field && status.state.is_terminal()),
             status,
-            metadata: fields.data("metadata")?,
+            metadata: fields.json_map("metadata")?,
         })
     }
 
@@ -145,7 +143,7 @@ impl JsonDialect {
             .with("artifact", self.write_artifact(artifact))
             .with("append", append)
             .with("lastChunk", last_chunk)
-            .data("metadata", metadata)
+            .with_json_map("metadata", metadata)
             .into()
     }
 
@@ -158,7 +156,7 @@ impl JsonDialect {
             // Writers of protobuf JSON omit `false`.
             append: fields.boolean("append")?.unwrap_or_default(),
             last_chunk: fields.boolean("lastChunk")?.unwrap_or_default(),
-            metadata: fields.data("metadata")?,
+            metadata: fields.json_map("metadata")?,
         })
     }
 }

@@ -4,7 +4,7 @@ use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
 use super::{JsonDialect, TagStyle};
-use crate::json_object::{ObjectBuilder, ObjectFields, format_time, invalid};
+use crate::json_object::{ObjectBuilder, ObjectFields, format_time, invalid_params};
 use crate::v1::{A2aPart, Artifact, Message, Task, TaskStatus};
 
 impl JsonDialect {
@@ -26,8 +26,8 @@ impl JsonDialect {
             .with_optional("contextId", context_id)
             .with_optional("taskId", task_id)
             .with("role", (self.role_name)(role))
-            .with(self.parts, self.write_parts(parts))
-            .data("metadata", metadata)
+            .with(self.parts_member, self.write_parts(parts))
+            .with_json_map("metadata", metadata)
             .with_list("extensions", extensions)
             .with_list("referenceTaskIds", references)
             .into()
@@ -38,10 +38,11 @@ impl JsonDialect {
         self.check_kind(&mut fields, "message")?;
         let message_id = fields.required_text("messageId")?;
         let role = self.read_role(&mut fields)?;
-        let parts = self.read_parts(&mut fields, self.parts)?;
+        let parts = self.read_parts(&mut fields, self.parts_member)?;
         // Checked for messages only: an artifact may be the end of one that was streamed, without parts of its own.
         if parts.is_empty() {
-            return Err(invalid(format!("`{}` must not be empty", fields.field_path(self.parts))));
+            let path = fields.field_path(self.parts_member);
+            return Err(invalid_params(format!("`{path}` must not be empty")));
         }
         Ok(Message {
             message_id,
@@ -49,7 +50,7 @@ impl JsonDialect {
             task_id: fields.non_empty_text("taskId")?,
             role,
             parts,
-            metadata: fields.data("metadata")?,
+            metadata: fields.json_map("metadata")?,
             extensions: fields.texts("extensions")?,
             reference_task_ids: if self.has_references {
                 fields.texts("referenceTaskIds")?
@@ -62,11 +63,11 @@ impl JsonDialect {
     /// Writes an artifact as JSON.
     pub(super) fn write_artifact(&self, artifact: Artifact) -> Value {
         let Artifact { artifact_id, name, description, parts, metadata, extensions } = artifact;
-        ObjectBuilder::of("artifactId", artifact_id)
+        ObjectBuilder::from_field("artifactId", artifact_id)
             .with_optional("name", name)
             .with_optional("description", description)
             .with("parts", self.write_parts(parts))
-            .data("metadata", metadata)
+            .with_json_map("metadata", metadata)
             .with_list("extensions", extensions)
             .into()
     }
@@ -78,7 +79,7 @@ impl JsonDialect {
             name: fields.non_empty_text("name")?,
             description: fields.non_empty_text("description")?,
             parts: self.read_parts(&mut fields, "parts")?,
-            metadata: fields.data("metadata")?,
+            metadata: fields.json_map("metadata")?,
             extensions: fields.texts("extensions")?,
         })
     }
@@ -86,7 +87,7 @@ impl JsonDialect {
     /// Writes a status as JSON.
     pub(crate) fn write_status(&self, status: TaskStatus) -> Value {
         let TaskStatus { state, message, timestamp } = status;
-        ObjectBuilder::of("state", (self.state_name)(state))
+        ObjectBuilder::from_field("state", (self.state_name)(state))
             .with_optional("message", message.map(|message| self.write_message(message)))
             .with("timestamp", format_time(timestamp))
             .into()
@@ -117,11 +118,11 @@ impl JsonDialect {
             .with("id", id)
             .with("contextId", context_id)
             .with("status", self.write_status(status))
-            .data("metadata", metadata);
+            .with_json_map("metadata", metadata);
         match self.tag_style {
             // Older clients read both lists without a check that they exist.
-            TagStyle::Field => task.with("artifacts", artifacts).with("history", history).into(),
-            TagStyle::Member => {
+            TagStyle::Internal => task.with("artifacts", artifacts).with("history", history).into(),
+            TagStyle::External => {
                 task.with_list("artifacts", artifacts).with_list("history", history).into()
             }
         }
@@ -140,7 +141,7 @@ impl JsonDialect {
             status: self.read_status(status)?,
             artifacts: artifacts.map(|it| self.read_artifact(it)).collect::<Result<_, _>>()?,
             history: history.map(|message| self.read_message(message)).collect::<Result<_, _>>()?,
-            metadata: fields.data("metadata")?,
+            metadata: fields.json_map("metadata")?,
         })
     }
 

@@ -4,7 +4,7 @@ use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
 use super::JsonDialect;
-use crate::json_object::{ObjectFields, invalid};
+use crate::json_object::{ObjectFields, invalid_params};
 use crate::v1::{HistoryLength, ListRequest, PushAuthentication, PushConfig, PushQuery, TaskQuery};
 
 /// Maximum number of tasks on a page.
@@ -16,19 +16,22 @@ pub(crate) fn read_history_length(fields: &mut ObjectFields) -> Result<HistoryLe
 }
 
 fn read_history_count(fields: &mut ObjectFields) -> Result<Option<usize>, Failure> {
-    let length = fields.count("historyLength")?;
+    let length = fields.non_negative_integer("historyLength")?;
     Ok(length.map(|length| usize::try_from(length).unwrap_or(usize::MAX)))
 }
 
 /// Reads the id of a task and the requested length of its history.
 pub(crate) fn read_task_query(params: Value) -> Result<TaskQuery, Failure> {
-    let mut fields = ObjectFields::of(params)?;
-    Ok(TaskQuery { id: fields.required_id("id")?, history: read_history_length(&mut fields)? })
+    let mut fields = ObjectFields::from_value(params)?;
+    Ok(TaskQuery {
+        id: fields.required_id("id")?,
+        history_length: read_history_length(&mut fields)?,
+    })
 }
 
 /// Reads the id of a task.
 pub(crate) fn read_task_id(params: Value) -> Result<String, Failure> {
-    ObjectFields::of(params)?.required_id("id")
+    ObjectFields::from_value(params)?.required_id("id")
 }
 
 /// Reads the filter and the page of a request for a list of tasks.
@@ -36,17 +39,17 @@ pub(crate) fn read_list_request(
     dialect: &JsonDialect,
     params: Value,
 ) -> Result<ListRequest, Failure> {
-    let mut fields = ObjectFields::of(params)?;
+    let mut fields = ObjectFields::from_value(params)?;
     let state = match fields.non_empty_text("status")? {
         None => None,
         // The zero value of protobuf, which its writers may send for an absent field.
         Some(name) if name == "TASK_STATE_UNSPECIFIED" => None,
         Some(name) => Some(dialect.parse_state(&name, &fields.field_path("status"))?),
     };
-    let page_size = fields.count("pageSize")?;
+    let page_size = fields.non_negative_integer("pageSize")?;
     // Checked here and not by each transport, so that the message names the field of JSON.
     if page_size.is_some_and(|size| size == 0 || size > MAX_PAGE_SIZE) {
-        return Err(invalid(format!("`pageSize` must be 1 to {MAX_PAGE_SIZE}")));
+        return Err(invalid_params(format!("`pageSize` must be 1 to {MAX_PAGE_SIZE}")));
     }
     Ok(ListRequest {
         context_id: fields.non_empty_text("contextId")?,
@@ -80,19 +83,20 @@ fn read_push_authentication(
     match (fields.non_empty_text("scheme")?.or(listed_scheme), credentials) {
         (Some(scheme), credentials) => Ok(Some(PushAuthentication { scheme, credentials })),
         (None, None) => Ok(None),
-        (None, Some(_)) => {
-            Err(invalid(format!("`{}` must be present and not empty", fields.field_path("scheme"))))
-        }
+        (None, Some(_)) => Err(invalid_params(format!(
+            "`{}` must be present and not empty",
+            fields.field_path("scheme")
+        ))),
     }
 }
 
 /// Reads the ids of a push configuration and of its task, under the names of 1.0.
 pub(crate) fn read_push_query(params: Value) -> Result<PushQuery, Failure> {
-    let mut fields = ObjectFields::of(params)?;
+    let mut fields = ObjectFields::from_value(params)?;
     Ok(PushQuery { task_id: fields.required_id("taskId")?, id: fields.non_empty_text("id")? })
 }
 
 /// Reads the id of the task of a request for its push configurations, under the name of 1.0.
 pub(crate) fn read_push_list_task_id(params: Value) -> Result<String, Failure> {
-    ObjectFields::of(params)?.required_id("taskId")
+    ObjectFields::from_value(params)?.required_id("taskId")
 }

@@ -14,18 +14,22 @@ use crate::v1::Metadata;
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// Returns the failure of invalid parameters.
-pub fn invalid(message: impl Into<String>) -> Failure {
+pub fn invalid_params(message: impl Into<String>) -> Failure {
     Failure::new(Code::InvalidParams, message)
 }
 
 /// Returns a required field.
 pub fn required<T>(field: Option<T>, name: &str) -> Result<T, Failure> {
-    field.ok_or_else(|| invalid(format!("`{name}` must be given")))
+    field.ok_or_else(|| invalid_params(format!("`{name}` must be given")))
 }
 
 /// Returns a required text that is not empty.
 pub fn required_text(text: String, name: &str) -> Result<String, Failure> {
-    if text.is_empty() { Err(invalid(format!("`{name}` must not be empty"))) } else { Ok(text) }
+    if text.is_empty() {
+        Err(invalid_params(format!("`{name}` must not be empty")))
+    } else {
+        Ok(text)
+    }
 }
 
 /// Returns `None` for an empty text: the wire format cannot distinguish it from an absent text.
@@ -35,7 +39,8 @@ pub fn optional_text(text: String) -> Option<String> {
 
 /// Converts a count, which must not be negative.
 pub fn read_count<T: TryFrom<i32>>(number: i32, name: &str) -> Result<T, Failure> {
-    T::try_from(number).map_err(|_negative| invalid(format!("`{name}` must not be negative")))
+    T::try_from(number)
+        .map_err(|_negative| invalid_params(format!("`{name}` must not be negative")))
 }
 
 /// Reads free-form data.
@@ -45,7 +50,7 @@ pub fn read_metadata(proto: Option<Struct>) -> Result<Metadata, Failure> {
 
 /// Writes free-form data; returns `None` if it is empty.
 pub fn write_metadata(metadata: Metadata) -> Option<Struct> {
-    Some(metadata).filter(|metadata| !metadata.is_empty()).map(to_struct)
+    Some(metadata).filter(|metadata| !metadata.is_empty()).map(to_proto_struct)
 }
 
 /// Reads an object.
@@ -55,8 +60,8 @@ pub fn read_object(proto: Struct) -> Result<Metadata, Failure> {
 }
 
 /// Writes an object.
-pub fn to_struct(object: Metadata) -> Struct {
-    let fields = object.into_iter().map(|(name, value)| (name, to_value(value)));
+pub fn to_proto_struct(object: Metadata) -> Struct {
+    let fields = object.into_iter().map(|(name, value)| (name, to_proto_value(value)));
     Struct { fields: fields.collect() }
 }
 
@@ -80,11 +85,11 @@ fn json_number(number: f64) -> Result<Number, Failure> {
         #[expect(clippy::cast_possible_truncation, reason = "whole and small enough")]
         return Ok(Number::from(number as i64));
     }
-    Number::from_f64(number).ok_or_else(|| invalid("a number must be finite"))
+    Number::from_f64(number).ok_or_else(|| invalid_params("a number must be finite"))
 }
 
 /// Writes any JSON value.
-pub fn to_value(json: Value) -> prost_types::Value {
+pub fn to_proto_value(json: Value) -> prost_types::Value {
     let kind = match json {
         Value::Null => Kind::NullValue(0),
         Value::Bool(flag) => Kind::BoolValue(flag),
@@ -92,9 +97,9 @@ pub fn to_value(json: Value) -> prost_types::Value {
         Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
         Value::String(text) => Kind::StringValue(text),
         Value::Array(list) => {
-            Kind::ListValue(ListValue { values: list.into_iter().map(to_value).collect() })
+            Kind::ListValue(ListValue { values: list.into_iter().map(to_proto_value).collect() })
         }
-        Value::Object(object) => Kind::StructValue(to_struct(object)),
+        Value::Object(object) => Kind::StructValue(to_proto_struct(object)),
     };
     prost_types::Value { kind: Some(kind) }
 }
@@ -105,7 +110,7 @@ pub fn read_time(timestamp: Timestamp, name: &str) -> Result<DateTime<Utc>, Fail
     nanos
         .and_then(|nanos| DateTime::from_timestamp(timestamp.seconds, nanos))
         .filter(|time| (1..=9999).contains(&time.year())) // As JSON has them.
-        .ok_or_else(|| invalid(format!("`{name}` must be a valid time")))
+        .ok_or_else(|| invalid_params(format!("`{name}` must be a valid time")))
 }
 
 /// Writes a time.

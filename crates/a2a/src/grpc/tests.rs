@@ -13,12 +13,12 @@ use crate::v1::{
     PushAuthentication, PushConfig, Role, StatusUpdate, StreamEvent, Task, TaskState, TaskStatus,
 };
 
-pub(super) fn any_word() -> impl Strategy<Value = String> {
+pub(super) fn any_short_text() -> impl Strategy<Value = String> {
     "[a-z0-9é ]{1,8}"
 }
 
-pub(super) fn any_words() -> impl Strategy<Value = Vec<String>> {
-    vec(any_word(), 0..3)
+pub(super) fn any_short_texts() -> impl Strategy<Value = Vec<String>> {
+    vec(any_short_text(), 0..3)
 }
 
 /// Returns JSON as it is after the transfer: whole numbers within the exact range are integers.
@@ -31,19 +31,19 @@ fn any_json() -> impl Strategy<Value = Value> {
         fraction.prop_filter_map("is finite", |number| {
             serde_json::Number::from_f64(number).map(Value::Number)
         }),
-        any_word().prop_map(Value::from),
+        any_short_text().prop_map(Value::from),
     ];
     leaf.prop_recursive(3, 16, 4, |inner| {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(Value::from),
-            vec((any_word(), inner), 0..4)
+            vec((any_short_text(), inner), 0..4)
                 .prop_map(|list| Value::Object(list.into_iter().collect())),
         ]
     })
 }
 
 pub(super) fn any_metadata() -> impl Strategy<Value = Metadata> {
-    vec((any_word(), any_json()), 0..3).prop_map(|list| list.into_iter().collect())
+    vec((any_short_text(), any_json()), 0..3).prop_map(|list| list.into_iter().collect())
 }
 
 pub(super) fn any_time() -> impl Strategy<Value = DateTime<Utc>> {
@@ -57,15 +57,15 @@ fn any_content(version: ProtocolVersion) -> impl Strategy<Value = PartContent> {
         ProtocolVersion::V1_0 => any_json().boxed(),
     };
     prop_oneof![
-        any_word().prop_map(PartContent::Text),
+        any_short_text().prop_map(PartContent::Text),
         vec(any::<u8>(), 0..9).prop_map(|bytes| PartContent::Raw(base64::encode(&bytes))),
-        any_word().prop_map(PartContent::Url),
+        any_short_text().prop_map(PartContent::Url),
         data.prop_map(PartContent::Data),
     ]
 }
 
 fn any_part(version: ProtocolVersion) -> impl Strategy<Value = A2aPart> {
-    let file_fields = (option::of(any_word()), option::of(any_word()));
+    let file_fields = (option::of(any_short_text()), option::of(any_short_text()));
     (any_content(version), file_fields, any_metadata()).prop_map(
         move |(content, (filename, media_type), metadata)| match (version, &content) {
             (ProtocolVersion::V0_3, PartContent::Text(_) | PartContent::Data(_)) => {
@@ -78,31 +78,32 @@ fn any_part(version: ProtocolVersion) -> impl Strategy<Value = A2aPart> {
 }
 
 pub(super) fn any_message(version: ProtocolVersion) -> impl Strategy<Value = Message> {
-    let ids = (any_word(), option::of(any_word()), option::of(any_word()));
+    let ids = (any_short_text(), option::of(any_short_text()), option::of(any_short_text()));
     let role = prop_oneof![Just(Role::User), Just(Role::Agent)];
     let references = match version {
         ProtocolVersion::V0_3 => Just(Vec::new()).boxed(),
-        ProtocolVersion::V1_0 => any_words().boxed(),
+        ProtocolVersion::V1_0 => any_short_texts().boxed(),
     };
-    (ids, role, vec(any_part(version), 1..3), any_metadata(), any_words(), references).prop_map(
-        |((message_id, context_id, task_id), role, parts, metadata, extensions, references)| {
-            Message {
-                message_id,
-                context_id,
-                task_id,
-                role,
-                parts,
-                metadata,
-                extensions,
-                reference_task_ids: references,
-            }
-        },
-    )
+    (ids, role, vec(any_part(version), 1..3), any_metadata(), any_short_texts(), references)
+        .prop_map(
+            |((message_id, context_id, task_id), role, parts, metadata, extensions, references)| {
+                Message {
+                    message_id,
+                    context_id,
+                    task_id,
+                    role,
+                    parts,
+                    metadata,
+                    extensions,
+                    reference_task_ids: references,
+                }
+            },
+        )
 }
 
 fn any_artifact(version: ProtocolVersion) -> impl Strategy<Value = Artifact> {
-    let texts = (any_word(), option::of(any_word()), option::of(any_word()));
-    (texts, vec(any_part(version), 0..3), any_metadata(), any_words()).prop_map(
+    let texts = (any_short_text(), option::of(any_short_text()), option::of(any_short_text()));
+    (texts, vec(any_part(version), 0..3), any_metadata(), any_short_texts()).prop_map(
         |((artifact_id, name, description), parts, metadata, extensions)| Artifact {
             artifact_id,
             name,
@@ -122,8 +123,8 @@ fn any_status(version: ProtocolVersion) -> impl Strategy<Value = TaskStatus> {
 pub(super) fn any_task(version: ProtocolVersion) -> impl Strategy<Value = Task> {
     let artifacts = vec(any_artifact(version), 0..3);
     (
-        any_word(),
-        any_word(),
+        any_short_text(),
+        any_short_text(),
         any_status(version),
         artifacts,
         vec(any_message(version), 0..3),
@@ -140,24 +141,32 @@ pub(super) fn any_task(version: ProtocolVersion) -> impl Strategy<Value = Task> 
 }
 
 pub(super) fn any_event(version: ProtocolVersion) -> impl Strategy<Value = StreamEvent> {
-    let status_event = (any_word(), any_word(), any_status(version), any::<bool>(), any_metadata())
-        .prop_map(move |(task_id, context_id, status, ends_stream, metadata)| {
-            // 1.0 has no field for the end of a stream; the stream simply ends.
-            let is_final = ends_stream && version == ProtocolVersion::V0_3;
-            StreamEvent::Status(StatusUpdate { task_id, context_id, status, is_final, metadata })
-        });
+    let status_event =
+        (any_short_text(), any_short_text(), any_status(version), any::<bool>(), any_metadata())
+            .prop_map(move |(task_id, context_id, status, ends_stream, metadata)| {
+                // 1.0 has no field for the end of a stream; the stream simply ends.
+                let is_final = ends_stream && version == ProtocolVersion::V0_3;
+                StreamEvent::Status(StatusUpdate {
+                    task_id,
+                    context_id,
+                    status,
+                    is_final,
+                    metadata,
+                })
+            });
     let flags = (any::<bool>(), any::<bool>());
-    let artifact_event = (any_word(), any_word(), any_artifact(version), flags, any_metadata())
-        .prop_map(|(task_id, context_id, artifact, (append, last_chunk), metadata)| {
-            StreamEvent::Artifact(ArtifactUpdate {
-                task_id,
-                context_id,
-                artifact,
-                append,
-                last_chunk,
-                metadata,
-            })
-        });
+    let artifact_event =
+        (any_short_text(), any_short_text(), any_artifact(version), flags, any_metadata())
+            .prop_map(|(task_id, context_id, artifact, (append, last_chunk), metadata)| {
+                StreamEvent::Artifact(ArtifactUpdate {
+                    task_id,
+                    context_id,
+                    artifact,
+                    append,
+                    last_chunk,
+                    metadata,
+                })
+            });
     prop_oneof![
         any_task(version).prop_map(StreamEvent::Task),
         any_message(version).prop_map(StreamEvent::Message),
@@ -167,9 +176,15 @@ pub(super) fn any_event(version: ProtocolVersion) -> impl Strategy<Value = Strea
 }
 
 pub(super) fn any_push_config() -> impl Strategy<Value = PushConfig> {
-    let authentication = (any_word(), option::of(any_word()))
+    let authentication = (any_short_text(), option::of(any_short_text()))
         .prop_map(|(scheme, credentials)| PushAuthentication { scheme, credentials });
-    (any_word(), any_word(), any_word(), option::of(any_word()), option::of(authentication))
+    (
+        any_short_text(),
+        any_short_text(),
+        any_short_text(),
+        option::of(any_short_text()),
+        option::of(authentication),
+    )
         .prop_map(|(id, task_id, url, token, authentication)| PushConfig {
             id: Some(id),
             task_id: Some(task_id),
@@ -182,7 +197,7 @@ pub(super) fn any_push_config() -> impl Strategy<Value = PushConfig> {
 proptest! {
     #[test]
     fn json_values_survive_a_round_trip(original in any_json()) {
-        prop_assert_eq!(conversions::read_json(conversions::to_value(original.clone())), Ok(original));
+        prop_assert_eq!(conversions::read_json(conversions::to_proto_value(original.clone())), Ok(original));
     }
 
     #[test]
@@ -200,7 +215,7 @@ proptest! {
 
 #[test]
 fn times_outside_of_the_json_range_are_refused() {
-    for (seconds, is_time) in [
+    for (seconds, is_in_range) in [
         (0, true),
         (253_402_300_799, true),
         (253_402_300_800, false),
@@ -209,6 +224,6 @@ fn times_outside_of_the_json_range_are_refused() {
         (i64::MAX, false),
     ] {
         let result = conversions::read_time(prost_types::Timestamp { seconds, nanos: 0 }, "t");
-        assert_eq!(result.is_ok(), is_time, "{seconds}");
+        assert_eq!(result.is_ok(), is_in_range, "{seconds}");
     }
 }

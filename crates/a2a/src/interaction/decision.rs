@@ -19,7 +19,7 @@ const ALL_CALLS_KEY: &str = "*";
 ///
 /// # Errors
 /// Returns the fault of the first malformed part. A message with more than one decision for all calls is ambiguous.
-pub(super) fn read_part_replies<'p>(
+pub(super) fn read_decisions<'p>(
     parts: impl Iterator<Item = (&'p Value, &'p Metadata)>,
 ) -> Result<Replies, ReplyFault> {
     let mut replies = Replies::default();
@@ -99,7 +99,7 @@ fn parse_decision(data: &Value) -> Result<Replies, ReplyFault> {
             list.push(unnamed_reply(decision_answer(false, common_reason)));
         }
     }
-    Ok(Replies { list, is_complete: is_batch })
+    Ok(Replies { list, requires_all_decisions: is_batch })
 }
 
 /// Returns the response to a request for confirmation, if the part is one.

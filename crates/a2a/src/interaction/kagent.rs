@@ -21,12 +21,12 @@ pub(super) fn read_kagent(payload: &Value) -> Result<Option<Replies>, ReplyFault
                 answer: decision_answer(approval.approved, approval.rejection_reason),
                 digest: None,
             });
-            Some(Replies { list: list.collect(), is_complete: true })
+            Some(Replies { list: list.collect(), requires_all_decisions: true })
         }
         KagentPayload::AskUserResponse { id, answers } => {
             let reply =
                 InteractionReply { id: Some(id), answer: texts_answer(answers), digest: None };
-            Some(Replies { list: vec![reply], is_complete: false })
+            Some(Replies { list: vec![reply], requires_all_decisions: false })
         }
         KagentPayload::ToolApprovalRequest | KagentPayload::AskUserRequest => None,
     })

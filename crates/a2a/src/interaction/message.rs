@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::decision::read_part_replies;
+use super::decision::read_decisions;
 use super::kagent::read_kagent;
 use super::reply::{Replies, ReplyFault};
 use super::service_extension::read_service_extension;
@@ -15,7 +15,8 @@ use crate::v1::{A2aPart, Metadata, PartContent};
 /// # Errors
 /// Returns the first fault: a malformed value, or two answers with the same id.
 pub fn read_replies(metadata: &Metadata, parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
-    let replies = metadata_replies(metadata)?.map_or_else(|| part_replies(parts), Ok)?;
+    let replies =
+        read_metadata_replies(metadata)?.map_or_else(|| read_data_part_replies(parts), Ok)?;
     let mut ids = BTreeSet::new();
     if replies.list.iter().any(|reply| !ids.insert(&reply.id)) {
         return Err(ReplyFault::Duplicate);
@@ -23,7 +24,7 @@ pub fn read_replies(metadata: &Metadata, parts: &[A2aPart]) -> Result<Replies, R
     Ok(replies)
 }
 
-fn metadata_replies(metadata: &Metadata) -> Result<Option<Replies>, ReplyFault> {
+fn read_metadata_replies(metadata: &Metadata) -> Result<Option<Replies>, ReplyFault> {
     let service_replies =
         metadata.get(INTERACTIONS_EXTENSION).map(read_service_extension).transpose()?.flatten();
     if service_replies.is_some() {
@@ -32,8 +33,8 @@ fn metadata_replies(metadata: &Metadata) -> Result<Option<Replies>, ReplyFault> 
     Ok(metadata.get(HUMAN_IN_THE_LOOP_EXTENSION).map(read_kagent).transpose()?.flatten())
 }
 
-fn part_replies(parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
-    read_part_replies(parts.iter().filter_map(|part| match &part.content {
+fn read_data_part_replies(parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
+    read_decisions(parts.iter().filter_map(|part| match &part.content {
         PartContent::Data(data) => Some((data, &part.metadata)),
         PartContent::Text(_) | PartContent::Raw(_) | PartContent::Url(_) => None,
     }))

@@ -1,7 +1,7 @@
 //! Published pause: the open interactions of a task in every form that callers know.
 
 use algonius_actors::model::interaction::{
-    Interaction, InteractionKind, QuestionOption, ToolCallSubject,
+    Interaction, QuestionKind, QuestionOption, ToolCallSubject,
 };
 use serde_json::{Map, Value};
 
@@ -42,18 +42,18 @@ pub fn pause_message(interactions: &[Interaction]) -> PauseMessage {
     let interaction_values: Vec<Value> =
         open_interactions.iter().map(|interaction| interaction_json(interaction)).collect();
     let payload = match (permissions.as_slice(), open_interactions.first()) {
-        ([first, ..], _) => ObjectBuilder::of("type", "tool_approval_request")
+        ([first, ..], _) => ObjectBuilder::from_field("type", "tool_approval_request")
             .with("hint", sentence(first))
             .with("tools", permissions.iter().map(|it| tool_entry(it)).collect::<Vec<_>>()),
-        ([], Some(question)) => ObjectBuilder::of("type", "ask_user_request")
+        ([], Some(question)) => ObjectBuilder::from_field("type", "ask_user_request")
             .with("id", question.id.to_string())
-            .with("questions", questions(question)),
+            .with("questions", kagent_questions(question)),
         ([], None) => ObjectBuilder::default(),
     };
     let metadata = [
         (
             INTERACTIONS_EXTENSION.to_owned(),
-            ObjectBuilder::of("interactions", interaction_values).into(),
+            ObjectBuilder::from_field("interactions", interaction_values).into(),
         ),
         (HUMAN_IN_THE_LOOP_EXTENSION.to_owned(), payload.into()),
     ];
@@ -78,7 +78,7 @@ fn interaction_json(interaction: &Interaction) -> Value {
     let question = &interaction.question;
     let options = question.options.iter().map(option_json).collect();
     let path = interaction.owner.path().filter(|_| !interaction.owner.teams.is_empty());
-    ObjectBuilder::of("id", interaction.id.to_string())
+    ObjectBuilder::from_field("id", interaction.id.to_string())
         .with_list("path", path.map(|agent| agent.as_str().to_owned()).collect())
         .with("kind", question.kind.as_str())
         .with("message", question.message.clone())
@@ -92,14 +92,14 @@ fn interaction_json(interaction: &Interaction) -> Value {
 }
 
 fn option_json(option: &QuestionOption) -> Value {
-    ObjectBuilder::of("id", option.id.clone())
+    ObjectBuilder::from_field("id", option.id.clone())
         .with("name", option.name.clone())
         .with_optional("kind", serde_json::to_value(option.kind).ok())
         .into()
 }
 
 fn subject_json(subject: &ToolCallSubject) -> Value {
-    ObjectBuilder::of("id", subject.id.clone())
+    ObjectBuilder::from_field("id", subject.id.clone())
         .with("name", subject.tool.clone())
         .with_optional("kind", subject.kind.clone())
         .with_optional("title", subject.title.clone())
@@ -113,7 +113,7 @@ fn subject_json(subject: &ToolCallSubject) -> Value {
 /// Returns a permission request as an entry of the extension of kagent.
 fn tool_entry(interaction: &Interaction) -> Value {
     let call = function_call(interaction);
-    ObjectBuilder::of("id", interaction.id.to_string())
+    ObjectBuilder::from_field("id", interaction.id.to_string())
         .with("call_id", call.id)
         .with("name", call.name)
         .with("args", call.args)
@@ -124,11 +124,12 @@ fn tool_entry(interaction: &Interaction) -> Value {
 fn confirmation_part(interaction: &Interaction) -> A2aPart {
     let call = function_call(interaction);
     let original_call =
-        ObjectBuilder::of("name", call.name).with("args", call.args).with("id", call.id);
-    let confirmation = ObjectBuilder::of("hint", sentence(interaction)).with("confirmed", false);
-    let args = ObjectBuilder::of("originalFunctionCall", original_call)
+        ObjectBuilder::from_field("name", call.name).with("args", call.args).with("id", call.id);
+    let confirmation =
+        ObjectBuilder::from_field("hint", sentence(interaction)).with("confirmed", false);
+    let args = ObjectBuilder::from_field("originalFunctionCall", original_call)
         .with("toolConfirmation", confirmation);
-    let data = ObjectBuilder::of("name", CONFIRMATION_FUNCTION)
+    let data = ObjectBuilder::from_field("name", CONFIRMATION_FUNCTION)
         .with("id", interaction.id.to_string())
         .with("args", args);
     let part_metadata = [
@@ -157,15 +158,15 @@ fn function_call(interaction: &Interaction) -> FunctionCall {
 
 /// Returns the questions of an interaction as the extension of kagent lists them. A form has one question for each
 /// field, in the order of the names.
-pub(super) fn questions(interaction: &Interaction) -> Vec<Value> {
+pub(super) fn kagent_questions(interaction: &Interaction) -> Vec<Value> {
     let question = &interaction.question;
     let question_json = |text: &str, choices: Vec<String>, multiple: bool| -> Value {
-        ObjectBuilder::of("question", text)
+        ObjectBuilder::from_field("question", text)
             .with("choices", choices)
             .with("multiple", multiple)
             .into()
     };
-    if question.kind != InteractionKind::Form {
+    if question.kind != QuestionKind::Form {
         let choices = question.options.iter().map(|option| option.name.clone()).collect();
         return vec![question_json(&question.message, choices, false)];
     }
@@ -178,7 +179,7 @@ pub(super) fn questions(interaction: &Interaction) -> Vec<Value> {
         let item_schema = schema.get("items").unwrap_or(schema);
         question_json(
             title,
-            offered_texts(item_schema),
+            schema_choices(item_schema),
             schema.get("type").is_some_and(|it| it == "array"),
         )
     };
@@ -186,7 +187,7 @@ pub(super) fn questions(interaction: &Interaction) -> Vec<Value> {
 }
 
 /// Returns the texts that the schema of a field offers.
-fn offered_texts(schema: &Value) -> Vec<String> {
+fn schema_choices(schema: &Value) -> Vec<String> {
     let entries = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
     let titled_values =
         entries("oneOf").chain(entries("anyOf")).filter_map(|entry| entry.get("const"));

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::json_object::invalid;
+use crate::json_object::invalid_params;
 
 /// Answer to one interaction.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,14 +17,14 @@ pub struct InteractionReply {
     /// Id of the interaction or of the tool call; `None` if the caller names none.
     pub id: Option<String>,
     /// Answer of the caller.
-    pub answer: ReplyAnswer,
+    pub answer: ReplyContent,
     /// Digest of the call that the caller has seen.
     pub digest: Option<String>,
 }
 
 /// Content of an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ReplyAnswer {
+pub enum ReplyContent {
     /// Decision about a tool call.
     Decision {
         /// True if the caller approves the call.
@@ -44,7 +44,7 @@ pub struct Replies {
     /// Answers, each for another interaction. Empty if the message contains no structured answer.
     pub list: Vec<InteractionReply>,
     /// True if the form of the answers requires a decision for every open permission request.
-    pub is_complete: bool,
+    pub requires_all_decisions: bool,
 }
 
 /// Fault of the answers of a message.
@@ -91,7 +91,7 @@ impl From<ReplyFault> for Failure {
     fn from(fault: ReplyFault) -> Self {
         match fault {
             ReplyFault::ChangedDigest => Self::new(Code::InteractionChanged, fault.to_string()),
-            _ => invalid(fault.to_string()),
+            _ => invalid_params(fault.to_string()),
         }
     }
 }
@@ -113,12 +113,12 @@ pub(super) struct AskUserAnswer {
 }
 
 /// Returns a decision. A reason counts for a rejection only, and an empty reason is none.
-pub(super) fn decision_answer(approved: bool, reason: Option<String>) -> ReplyAnswer {
+pub(super) fn decision_answer(approved: bool, reason: Option<String>) -> ReplyContent {
     let reason = reason.filter(|reason| !approved && !reason.is_empty());
-    ReplyAnswer::Decision { approved, reason }
+    ReplyContent::Decision { approved, reason }
 }
 
 /// Returns the texts of answers.
-pub(super) fn texts_answer(answers: Vec<AskUserAnswer>) -> ReplyAnswer {
-    ReplyAnswer::Texts(answers.into_iter().map(|answer| answer.answer).collect())
+pub(super) fn texts_answer(answers: Vec<AskUserAnswer>) -> ReplyContent {
+    ReplyContent::Texts(answers.into_iter().map(|answer| answer.answer).collect())
 }

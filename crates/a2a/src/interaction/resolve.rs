@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use algonius_actors::model::interaction::{Interaction, InteractionId};
 
-use super::pause::questions;
-use super::reply::{InteractionReply, Replies, ReplyAnswer, ReplyFault};
+use super::pause::kagent_questions;
+use super::reply::{InteractionReply, Replies, ReplyContent, ReplyFault};
 
 /// Answer with its interaction.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +13,7 @@ pub struct ResolvedReply {
     /// Interaction that is answered.
     pub interaction_id: InteractionId,
     /// Answer of the caller.
-    pub answer: ReplyAnswer,
+    pub answer: ReplyContent,
 }
 
 /// Assigns the answers of a message to the open interactions of its task.
@@ -44,7 +44,7 @@ pub fn resolve_replies(
         }
     }
     let mut permissions = open_interactions.iter().filter(|it| it.question.kind.is_permission());
-    if replies.is_complete && !permissions.all(|it| answered_ids.contains(&it.id)) {
+    if replies.requires_all_decisions && !permissions.all(|it| answered_ids.contains(&it.id)) {
         return Err(ReplyFault::Incomplete);
     }
     Ok(resolved_replies)
@@ -54,18 +54,18 @@ fn find_targets<'i>(
     reply: &InteractionReply,
     open_interactions: &[&'i Interaction],
 ) -> Result<Vec<&'i Interaction>, ReplyFault> {
-    let (permissions, questions): (Vec<_>, Vec<_>) = open_interactions
+    let (permissions, kagent_questions): (Vec<_>, Vec<_>) = open_interactions
         .iter()
         .copied()
         .partition(|interaction| interaction.question.kind.is_permission());
     let Some(id) = &reply.id else {
         return match &reply.answer {
-            ReplyAnswer::Decision { approved: false, .. } if !permissions.is_empty() => {
+            ReplyContent::Decision { approved: false, .. } if !permissions.is_empty() => {
                 Ok(permissions)
             }
-            ReplyAnswer::Decision { .. } if !permissions.is_empty() => exactly_one(permissions),
-            ReplyAnswer::Decision { .. } | ReplyAnswer::Texts(_) => exactly_one(questions),
-            ReplyAnswer::Value(_) => exactly_one(open_interactions.to_vec()),
+            ReplyContent::Decision { .. } if !permissions.is_empty() => exactly_one(permissions),
+            ReplyContent::Decision { .. } | ReplyContent::Texts(_) => exactly_one(kagent_questions),
+            ReplyContent::Value(_) => exactly_one(open_interactions.to_vec()),
         };
     };
     // The agent chooses the ids of its calls, so the id of an interaction comes first.
@@ -94,12 +94,12 @@ fn check_reply(reply: &InteractionReply, target: &Interaction) -> Result<(), Rep
         return Err(ReplyFault::ChangedDigest);
     }
     match &reply.answer {
-        ReplyAnswer::Texts(_) if target.question.kind.is_permission() => {
+        ReplyContent::Texts(_) if target.question.kind.is_permission() => {
             Err(ReplyFault::Malformed { field: "answers", expected: "a decision for a tool call" })
         }
-        ReplyAnswer::Texts(texts) if texts.len() != questions(target).len() => {
+        ReplyContent::Texts(texts) if texts.len() != kagent_questions(target).len() => {
             Err(ReplyFault::Incomplete)
         }
-        ReplyAnswer::Texts(_) | ReplyAnswer::Decision { .. } | ReplyAnswer::Value(_) => Ok(()),
+        ReplyContent::Texts(_) | ReplyContent::Decision { .. } | ReplyContent::Value(_) => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use algonius_actors::model::interaction::AnswerValue;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reply::{InteractionReply, Replies, ReplyAnswer, ReplyFault, parse_value};
+use super::reply::{InteractionReply, Replies, ReplyContent, ReplyFault, parse_value};
 
 /// Reads the answers of a message; `None` if it has none under the extension of this service.
 pub(super) fn read_service_extension(payload: &Value) -> Result<Option<Replies>, ReplyFault> {
@@ -17,7 +17,7 @@ pub(super) fn read_service_extension(payload: &Value) -> Result<Option<Replies>,
         .into_iter()
         .map(ServiceExtensionAnswer::into_reply)
         .collect::<Result<_, _>>()?;
-    Ok(Some(Replies { list, is_complete: false }))
+    Ok(Some(Replies { list, requires_all_decisions: false }))
 }
 
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ impl ServiceExtensionAnswer {
         };
         Ok(InteractionReply {
             id: Some(self.id),
-            answer: ReplyAnswer::Value(value),
+            answer: ReplyContent::Value(value),
             digest: self.digest,
         })
     }

@@ -4,9 +4,9 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
-    AnswerValue, ApprovalTerms, Interaction, InteractionId, InteractionKind, InteractionOwner,
-    InteractionRequestKey, InteractionState, OptionKind, Question, QuestionOption, ToolCallSubject,
-    WireId,
+    AnswerValue, ApprovalTerms, Interaction, InteractionId, InteractionOwner,
+    InteractionRequestKey, InteractionState, OptionKind, Question, QuestionKind, QuestionOption,
+    ToolCallSubject, WireId,
 };
 use chrono::DateTime;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn id(number: u128) -> InteractionId {
     InteractionId(Uuid::from_u128(number))
 }
 
-fn interaction(number: u128, kind: InteractionKind) -> Interaction {
+fn interaction(number: u128, kind: QuestionKind) -> Interaction {
     let is_permission = kind.is_permission();
     let call = ToolCallSubject {
         id: format!("call-{number}"),
@@ -50,7 +50,7 @@ fn interaction(number: u128, kind: InteractionKind) -> Interaction {
             message: format!("Question {number}?"),
             options: vec![option("a", OptionKind::AllowOnce), option("b", OptionKind::RejectOnce)],
             subject: is_permission.then_some(call),
-            schema: (kind == InteractionKind::Form).then(form_schema),
+            schema: (kind == QuestionKind::Form).then(form_schema),
         },
         digest: format!("digest-{number}"),
         asked_at: DateTime::from_timestamp(0, 0).unwrap(),
@@ -69,11 +69,11 @@ fn form_schema() -> Value {
 }
 
 fn permission(number: u128) -> Interaction {
-    interaction(number, InteractionKind::ToolPermission)
+    interaction(number, QuestionKind::ToolPermission)
 }
 
 fn question(number: u128) -> Interaction {
-    interaction(number, InteractionKind::Choice)
+    interaction(number, QuestionKind::Choice)
 }
 
 fn metadata_under(extension: &str, payload: Value) -> Metadata {
@@ -98,17 +98,17 @@ fn answers_of_message(
         .collect())
 }
 
-fn answer_text(number: u128, answer: &ReplyAnswer) -> String {
+fn answer_text(number: u128, answer: &ReplyContent) -> String {
     match answer {
-        ReplyAnswer::Decision { approved, reason } => {
+        ReplyContent::Decision { approved, reason } => {
             let word = if *approved { "yes" } else { "no" };
             format!("{number} {word} {}", reason.clone().unwrap_or_default()).trim_end().to_owned()
         }
-        ReplyAnswer::Texts(texts) => format!("{number} {texts:?}"),
-        ReplyAnswer::Value(AnswerValue::Deny { reason: Some(reason) }) => {
+        ReplyContent::Texts(texts) => format!("{number} {texts:?}"),
+        ReplyContent::Value(AnswerValue::Deny { reason: Some(reason) }) => {
             format!("{number} deny {reason}")
         }
-        ReplyAnswer::Value(value) => format!("{number} {}", value.word()),
+        ReplyContent::Value(value) => format!("{number} {}", value.word()),
     }
 }
 
@@ -194,7 +194,7 @@ fn a_pause_for_questions_lists_choices_and_fields() {
         })
     );
     assert_eq!(
-        pause_metadata(interaction(3, InteractionKind::Form))["questions"],
+        pause_metadata(interaction(3, QuestionKind::Form))["questions"],
         json!([
             {"question": "colours", "choices": ["red", "blue"], "multiple": true},
             {"question": "Your name", "choices": [], "multiple": false},
@@ -316,7 +316,7 @@ fn approvals_of_kagent_decide_every_call() {
 
 #[test]
 fn answers_of_kagent_cover_every_question() {
-    let form = interaction(3, InteractionKind::Form);
+    let form = interaction(3, QuestionKind::Form);
     let open_interactions = [permission(1), question(2), form];
     let response = |id: String, answers: Value| json!({"type": "ask_user_response", "id": id, "answers": answers});
     let two = json!([{"answer": ["red", "blue"]}, {"answer": ["Mia"]}]);
@@ -503,7 +503,7 @@ fn closed_interactions_take_no_answers() {
 fn a_fault_is_an_error_of_the_caller() {
     let failure = Failure::from(ReplyFault::Malformed { field: "verdict", expected: "`allow`" });
     assert_eq!(failure.message, "`verdict` must be `allow`");
-    assert_eq!(failure.code, crate::json_object::invalid("").code);
+    assert_eq!(failure.code, crate::json_object::invalid_params("").code);
 }
 
 /// Arbitrary JSON from the names that the parsers know.

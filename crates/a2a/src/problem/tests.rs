@@ -17,7 +17,7 @@ fn bad_input_never_answers_with_a_server_error() {
 fn protocol_errors_have_the_specified_status() {
     let code_and_status = |code| {
         let failure = Failure::new(code, "it is so");
-        let error = &rest_body(
+        let error = &rest_error_body(
             &failure,
             ProtocolVersion::V1_0,
             http_status(code, ProtocolVersion::V1_0),
@@ -60,7 +60,7 @@ fn error_info_names_its_domain_and_reason() {
 #[test]
 fn errors_of_0_3_have_a_number_and_a_type() {
     let failure = Failure::new(Code::ExecutionEnded, "it is so");
-    let body = rest_body(
+    let body = rest_error_body(
         &failure,
         ProtocolVersion::V0_3,
         http_status(failure.code, ProtocolVersion::V0_3),

@@ -12,11 +12,11 @@ use crate::v1::{
     PushConfig, Role, StatusUpdate, StreamEvent, Task, TaskState, TaskStatus,
 };
 
-fn any_word() -> impl Strategy<Value = String> {
+fn any_short_text() -> impl Strategy<Value = String> {
     ".{1,8}"
 }
 
-fn any_words() -> impl Strategy<Value = Vec<String>> {
+fn any_short_texts() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(".{0,6}", 0..3)
 }
 
@@ -107,7 +107,7 @@ fn any_part() -> impl Strategy<Value = A2aPart> {
         ".{0,12}".prop_map(PartContent::Url),
         any_json().prop_map(PartContent::Data),
     ];
-    (content, of(any_word()), of(any_word()), any_metadata()).prop_map(
+    (content, of(any_short_text()), of(any_short_text()), any_metadata()).prop_map(
         |(content, filename, media_type, metadata)| A2aPart {
             content,
             filename,
@@ -119,9 +119,9 @@ fn any_part() -> impl Strategy<Value = A2aPart> {
 
 fn any_message() -> impl Strategy<Value = Message> {
     let role = prop_oneof![Just(Role::User), Just(Role::Agent)];
-    let ids = (any_word(), of(any_word()), of(any_word()));
+    let ids = (any_short_text(), of(any_short_text()), of(any_short_text()));
     let parts = prop::collection::vec(any_part(), 1..4);
-    (ids, role, parts, any_metadata(), any_words(), any_words()).prop_map(
+    (ids, role, parts, any_metadata(), any_short_texts(), any_short_texts()).prop_map(
         |((message_id, context_id, task_id), role, parts, metadata, extensions, references)| {
             Message {
                 message_id,
@@ -139,16 +139,22 @@ fn any_message() -> impl Strategy<Value = Message> {
 
 fn any_artifact() -> impl Strategy<Value = Artifact> {
     let parts = prop::collection::vec(any_part(), 0..3);
-    (any_word(), of(any_word()), of(any_word()), parts, any_metadata(), any_words()).prop_map(
-        |(artifact_id, name, description, parts, metadata, extensions)| Artifact {
+    (
+        any_short_text(),
+        of(any_short_text()),
+        of(any_short_text()),
+        parts,
+        any_metadata(),
+        any_short_texts(),
+    )
+        .prop_map(|(artifact_id, name, description, parts, metadata, extensions)| Artifact {
             artifact_id,
             name,
             description,
             parts,
             metadata,
             extensions,
-        },
-    )
+        })
 }
 
 fn any_time() -> impl Strategy<Value = DateTime<Utc>> {
@@ -164,7 +170,7 @@ fn any_status() -> impl Strategy<Value = TaskStatus> {
 fn any_task() -> impl Strategy<Value = Task> {
     let artifacts = prop::collection::vec(any_artifact(), 0..3);
     let history = prop::collection::vec(any_message(), 0..3);
-    (any_word(), any_word(), any_status(), artifacts, history, any_metadata()).prop_map(
+    (any_short_text(), any_short_text(), any_status(), artifacts, history, any_metadata()).prop_map(
         |(id, context_id, status, artifacts, history, metadata)| Task {
             id,
             context_id,
@@ -177,24 +183,21 @@ fn any_task() -> impl Strategy<Value = Task> {
 }
 
 pub(super) fn any_event() -> impl Strategy<Value = StreamEvent> {
-    let status_update = (any_word(), any_word(), any_status(), any::<bool>(), any_metadata())
-        .prop_map(|(task_id, context_id, status, is_final, metadata)| StatusUpdate {
-            task_id,
-            context_id,
-            status,
-            is_final,
-            metadata,
-        });
-    let artifact_update = (
-        any_word(),
-        any_word(),
-        any_artifact(),
-        any::<[bool; 2]>(),
-        any_metadata(),
-    )
-        .prop_map(|(task_id, context_id, artifact, [append, last_chunk], metadata)| {
-            ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata }
-        });
+    let status_update =
+        (any_short_text(), any_short_text(), any_status(), any::<bool>(), any_metadata()).prop_map(
+            |(task_id, context_id, status, is_final, metadata)| StatusUpdate {
+                task_id,
+                context_id,
+                status,
+                is_final,
+                metadata,
+            },
+        );
+    let artifact_update =
+        (any_short_text(), any_short_text(), any_artifact(), any::<[bool; 2]>(), any_metadata())
+            .prop_map(|(task_id, context_id, artifact, [append, last_chunk], metadata)| {
+                ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata }
+            });
     prop_oneof![
         any_task().prop_map(StreamEvent::Task),
         any_message().prop_map(StreamEvent::Message),
@@ -205,9 +208,9 @@ pub(super) fn any_event() -> impl Strategy<Value = StreamEvent> {
 
 pub(super) fn any_push_config() -> impl Strategy<Value = PushConfig> {
     let id = || "[a-z0-9-]{1,8}";
-    let authentication = (any_word(), of(any_word()))
+    let authentication = (any_short_text(), of(any_short_text()))
         .prop_map(|(scheme, credentials)| PushAuthentication { scheme, credentials });
-    (of(id()), id(), any_word(), of(any_word()), of(authentication)).prop_map(
+    (of(id()), id(), any_short_text(), of(any_short_text()), of(authentication)).prop_map(
         |(id, task_id, url, token, authentication)| PushConfig {
             id: id.filter(|id| id != "null" && id != "undefined"),
             task_id: Some(task_id),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::DIALECT;
 use crate::dialect;
-use crate::json_object::{ObjectFields, invalid};
+use crate::json_object::{ObjectFields, invalid_params};
 use crate::v1::{
     PushConfig, PushQuery, SendMode, SendRequest, SendResponse, StreamEvent, Task, TaskQuery,
 };
@@ -16,7 +16,7 @@ use crate::v1::{
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn send(params: Value) -> Result<SendRequest, Failure> {
-    let mut fields = ObjectFields::of(params)?;
+    let mut fields = ObjectFields::from_value(params)?;
     let message = fields.required_object("message")?;
     let mut configuration = fields.object("configuration")?.unwrap_or_default();
     let push = configuration.object("pushNotificationConfig")?;
@@ -24,10 +24,10 @@ pub fn send(params: Value) -> Result<SendRequest, Failure> {
     Ok(SendRequest {
         message: DIALECT.read_message(message)?,
         send_mode: if is_blocking { SendMode::Blocking } else { SendMode::NonBlocking },
-        history: dialect::read_history_length(&mut configuration)?,
+        history_length: dialect::read_history_length(&mut configuration)?,
         accepted_output_modes: configuration.texts("acceptedOutputModes")?,
-        push: push.map(dialect::read_push_config).transpose()?,
-        metadata: fields.data("metadata")?,
+        push_config: push.map(dialect::read_push_config).transpose()?,
+        metadata: fields.json_map("metadata")?,
     })
 }
 
@@ -60,7 +60,7 @@ pub fn subscribe(params: Value) -> Result<String, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
-    let mut fields = ObjectFields::of(params)?;
+    let mut fields = ObjectFields::from_value(params)?;
     let task_id = fields.required_id("taskId")?;
     let config = dialect::read_push_config(fields.required_object("pushNotificationConfig")?)?;
     Ok(PushConfig { task_id: Some(task_id), ..config })
@@ -71,7 +71,7 @@ pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
-    let mut fields = ObjectFields::of(params)?;
+    let mut fields = ObjectFields::from_value(params)?;
     Ok(PushQuery {
         task_id: fields.required_id("id")?,
         id: fields.non_empty_text("pushNotificationConfigId")?,
@@ -93,7 +93,7 @@ pub fn push_list(params: Value) -> Result<String, Failure> {
 pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
     let query = push_get(params)?;
     if query.id.is_none() {
-        return Err(invalid("`pushNotificationConfigId` must be present and not empty"));
+        return Err(invalid_params("`pushNotificationConfigId` must be present and not empty"));
     }
     Ok(query)
 }
@@ -102,8 +102,8 @@ pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn reply(result: Value) -> Result<SendResponse, Failure> {
-    DIALECT.read_reply(result)
+pub fn send_response(result: Value) -> Result<SendResponse, Failure> {
+    DIALECT.read_send_response(result)
 }
 
 /// Reads a task.
@@ -111,7 +111,7 @@ pub fn reply(result: Value) -> Result<SendResponse, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn task(result: Value) -> Result<Task, Failure> {
-    DIALECT.read_task(ObjectFields::of(result)?)
+    DIALECT.read_task(ObjectFields::from_value(result)?)
 }
 
 /// Reads an event of a stream.

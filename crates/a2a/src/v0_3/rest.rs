@@ -13,14 +13,14 @@ use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
 use crate::dialect::{JsonDialect, TagStyle};
-use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
+use crate::json_object::{ObjectBuilder, ObjectFields, invalid_params};
 use crate::v1::{A2aPart, PartContent, TaskState};
 use crate::v1_json::role_name;
 
 /// Dialect of 0.3 over HTTP.
 const DIALECT: JsonDialect = JsonDialect {
-    tag_style: TagStyle::Member,
-    parts: "content",
+    tag_style: TagStyle::External,
+    parts_member: "content",
     has_references: false,
     has_final_field: true,
     state_name,
@@ -47,30 +47,33 @@ pub const fn state_name(state: TaskState) -> &'static str {
 fn write_part(part: A2aPart) -> Value {
     let A2aPart { content, filename, media_type, metadata } = part;
     let file = |name: &str, content: String| {
-        let file = ObjectBuilder::of(name, content)
+        let file = ObjectBuilder::from_field(name, content)
             .with_optional("mimeType", media_type)
             .with_optional("name", filename);
-        ObjectBuilder::of("file", file)
+        ObjectBuilder::from_field("file", file)
     };
     let part = match content {
-        PartContent::Text(text) => ObjectBuilder::of("text", text),
+        PartContent::Text(text) => ObjectBuilder::from_field("text", text),
         // The `.proto` file has a message for data with one field of the same name.
-        PartContent::Data(data) => {
-            ObjectBuilder::of("data", ObjectBuilder::of("data", super::wrap_in_object(data)))
-        }
+        PartContent::Data(data) => ObjectBuilder::from_field(
+            "data",
+            ObjectBuilder::from_field("data", super::wrap_in_object(data)),
+        ),
         PartContent::Raw(bytes) => file("fileWithBytes", bytes),
         PartContent::Url(url) => file("fileWithUri", url),
     };
-    part.data("metadata", metadata).into()
+    part.with_json_map("metadata", metadata).into()
 }
 
 fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
-    let metadata = fields.data("metadata")?;
+    let metadata = fields.json_map("metadata")?;
     // All three are read, so that a part with two contents is refused instead of losing one.
     let contents = (fields.text("text")?, fields.object("data")?, fields.object("file")?);
     let (content, filename, media_type) = match contents {
         (Some(text), None, None) => (PartContent::Text(text), None, None),
-        (None, Some(mut data), None) => (PartContent::Data(data.data("data")?.into()), None, None),
+        (None, Some(mut data), None) => {
+            (PartContent::Data(data.json_map("data")?.into()), None, None)
+        }
         (None, None, Some(mut file)) => {
             let content = match (file.base64_text("fileWithBytes")?, file.text("fileWithUri")?) {
                 (Some(bytes), None) => PartContent::Raw(bytes),
@@ -78,14 +81,16 @@ fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
                 _ => {
                     let path = file.path_for_error();
                     let alternatives = "either `fileWithBytes` or `fileWithUri`";
-                    return Err(invalid(format!("`{path}` must have {alternatives}")));
+                    return Err(invalid_params(format!("`{path}` must have {alternatives}")));
                 }
             };
             (content, file.non_empty_text("name")?, file.non_empty_text("mimeType")?)
         }
         _ => {
             let path = fields.path_for_error();
-            return Err(invalid(format!("`{path}` must have one of `text`, `data` and `file`")));
+            return Err(invalid_params(format!(
+                "`{path}` must have one of `text`, `data` and `file`"
+            )));
         }
     };
     Ok(A2aPart { content, filename, media_type, metadata })

@@ -16,8 +16,8 @@ pub fn message(message: Message) -> Value {
 
 /// Writes the answer to a message.
 #[must_use]
-pub fn reply(reply: SendResponse) -> Value {
-    DIALECT.write_reply(reply)
+pub fn send_response(reply: SendResponse) -> Value {
+    DIALECT.write_send_response(reply)
 }
 
 /// Writes a task.
@@ -40,17 +40,17 @@ pub fn event(event: StreamEvent) -> Value {
 
 /// Writes a push configuration with the id of its task.
 #[must_use]
-pub fn push(config: PushConfig) -> Value {
+pub fn push_config(config: PushConfig) -> Value {
     let task_id = config.task_id.clone().unwrap_or_default();
-    ObjectBuilder::of("taskId", task_id)
-        .with("pushNotificationConfig", push_without_task_id(config))
+    ObjectBuilder::from_field("taskId", task_id)
+        .with("pushNotificationConfig", push_config_without_task_id(config))
         .into()
 }
 
 /// Writes all push configurations of a task.
 #[must_use]
 pub fn push_configs(configs: Vec<PushConfig>) -> Value {
-    configs.into_iter().map(push).collect()
+    configs.into_iter().map(push_config).collect()
 }
 
 /// Returns the empty answer: null.
@@ -60,13 +60,13 @@ pub const fn empty_response() -> Value {
 }
 
 /// Writes a push configuration without the id of its task.
-pub(super) fn push_without_task_id(config: PushConfig) -> ObjectBuilder {
+pub(super) fn push_config_without_task_id(config: PushConfig) -> ObjectBuilder {
     // The task is named by the object around this one.
     let PushConfig { id, task_id: _, url, token, authentication } = config;
     let authentication = authentication.map(|PushAuthentication { scheme, credentials }| {
-        ObjectBuilder::of("schemes", vec![scheme]).with_optional("credentials", credentials)
+        ObjectBuilder::from_field("schemes", vec![scheme]).with_optional("credentials", credentials)
     });
-    ObjectBuilder::of("url", url)
+    ObjectBuilder::from_field("url", url)
         .with_optional("id", id)
         .with_optional("token", token)
         .with_optional("authentication", authentication)

@@ -1,7 +1,7 @@
 //! Fields of an agent card.
 
 pub use algonius_actors::model::access::endpoint_config::{
-    Binding, CardDetails, ProtocolVersion, Provider,
+    Binding, CardDetails, ProtocolVersion, ProviderOrganization,
 };
 pub use algonius_actors::model::agent::Skill;
 
@@ -47,7 +47,7 @@ pub struct CardCapabilities {
     /// True if the agent streams events.
     pub streaming: bool,
     /// True if the agent sends push notifications.
-    pub push: bool,
+    pub push_notifications: bool,
     /// True if authenticated callers get an extended card.
     pub has_extended_card: bool,
     /// Extensions that the agent offers: address, description, and true if callers must use the extension.

@@ -30,11 +30,11 @@ pub struct SendRequest {
     /// Whether the answer waits for the task.
     pub send_mode: SendMode,
     /// Length of the history in the answer.
-    pub history: HistoryLength,
+    pub history_length: HistoryLength,
     /// Media types that the caller can read; an empty list allows all.
     pub accepted_output_modes: Vec<String>,
     /// Push configuration for the task.
-    pub push: Option<PushConfig>,
+    pub push_config: Option<PushConfig>,
     /// Free-form metadata of the request.
     pub metadata: Metadata,
 }
@@ -45,7 +45,7 @@ pub struct TaskQuery {
     /// Id of the task.
     pub id: String,
     /// Length of the history in the answer.
-    pub history: HistoryLength,
+    pub history_length: HistoryLength,
 }
 
 /// Request for a list of tasks.

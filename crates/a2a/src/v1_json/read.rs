@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::DIALECT;
 use crate::dialect;
-use crate::json_object::{ObjectFields, invalid};
+use crate::json_object::{ObjectFields, invalid_params};
 use crate::v1::{
     ListRequest, PushConfig, PushQuery, SendMode, SendRequest, SendResponse, StreamEvent, Task,
     TaskQuery,
@@ -19,7 +19,7 @@ use crate::v1::{
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn send(params: Value) -> Result<SendRequest, Failure> {
-    let mut fields = ObjectFields::of(params)?;
+    let mut fields = ObjectFields::from_value(params)?;
     let message = fields.required_object("message")?;
     let mut configuration = fields.object("configuration")?.unwrap_or_default();
     let push = match configuration.object("taskPushNotificationConfig")? {
@@ -30,10 +30,10 @@ pub fn send(params: Value) -> Result<SendRequest, Failure> {
     Ok(SendRequest {
         message: DIALECT.read_message(message)?,
         send_mode: if returns_immediately { SendMode::NonBlocking } else { SendMode::Blocking },
-        history: dialect::read_history_length(&mut configuration)?,
+        history_length: dialect::read_history_length(&mut configuration)?,
         accepted_output_modes: configuration.texts("acceptedOutputModes")?,
-        push: push.map(dialect::read_push_config).transpose()?,
-        metadata: fields.data("metadata")?,
+        push_config: push.map(dialect::read_push_config).transpose()?,
+        metadata: fields.json_map("metadata")?,
     })
 }
 
@@ -45,7 +45,7 @@ pub fn tenant(params: &Value) -> Result<Option<&str>, Failure> {
     match params.get("tenant") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(tenant)) => Ok(Some(tenant.as_str()).filter(|name| !name.is_empty())),
-        Some(_) => Err(invalid("`tenant` must be a text")),
+        Some(_) => Err(invalid_params("`tenant` must be a text")),
     }
 }
 
@@ -86,9 +86,9 @@ pub fn subscribe(params: Value) -> Result<String, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
-    let config = dialect::read_push_config(ObjectFields::of(params)?)?;
+    let config = dialect::read_push_config(ObjectFields::from_value(params)?)?;
     if config.task_id.is_none() {
-        return Err(invalid("`taskId` must be present and not empty"));
+        return Err(invalid_params("`taskId` must be present and not empty"));
     }
     Ok(config)
 }
@@ -100,7 +100,7 @@ pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
 pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
     let query = dialect::read_push_query(params)?;
     if query.id.is_none() {
-        return Err(invalid("`id` must be present and not empty"));
+        return Err(invalid_params("`id` must be present and not empty"));
     }
     Ok(query)
 }
@@ -126,8 +126,8 @@ pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn reply(result: Value) -> Result<SendResponse, Failure> {
-    DIALECT.read_reply(result)
+pub fn send_response(result: Value) -> Result<SendResponse, Failure> {
+    DIALECT.read_send_response(result)
 }
 
 /// Reads a task.
@@ -135,7 +135,7 @@ pub fn reply(result: Value) -> Result<SendResponse, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn task(result: Value) -> Result<Task, Failure> {
-    DIALECT.read_task(ObjectFields::of(result)?)
+    DIALECT.read_task(ObjectFields::from_value(result)?)
 }
 
 /// Reads an event of a stream.

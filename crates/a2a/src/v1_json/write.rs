@@ -16,8 +16,8 @@ pub fn message(message: Message) -> Value {
 
 /// Writes the answer to a message.
 #[must_use]
-pub fn reply(reply: SendResponse) -> Value {
-    DIALECT.write_reply(reply)
+pub fn send_response(reply: SendResponse) -> Value {
+    DIALECT.write_send_response(reply)
 }
 
 /// Writes a task.
@@ -43,7 +43,7 @@ pub fn event(event: StreamEvent) -> Value {
 pub fn page(page: ListPage) -> Value {
     let ListPage { tasks, next_page_token, page_size, total_size } = page;
     let tasks: Vec<_> = tasks.into_iter().map(task).collect();
-    ObjectBuilder::of("tasks", tasks)
+    ObjectBuilder::from_field("tasks", tasks)
         .with("nextPageToken", next_page_token)
         .with("pageSize", page_size)
         .with("totalSize", saturating_i32(total_size))
@@ -52,12 +52,12 @@ pub fn page(page: ListPage) -> Value {
 
 /// Writes a push configuration.
 #[must_use]
-pub fn push(config: PushConfig) -> Value {
+pub fn push_config(config: PushConfig) -> Value {
     let PushConfig { id, task_id, url, token, authentication } = config;
     let authentication = authentication.map(|PushAuthentication { scheme, credentials }| {
-        ObjectBuilder::of("scheme", scheme).with_optional("credentials", credentials)
+        ObjectBuilder::from_field("scheme", scheme).with_optional("credentials", credentials)
     });
-    ObjectBuilder::of("url", url)
+    ObjectBuilder::from_field("url", url)
         .with_optional("id", id)
         .with_optional("taskId", task_id)
         .with_optional("token", token)
@@ -68,9 +68,9 @@ pub fn push(config: PushConfig) -> Value {
 /// Writes all push configurations of a task on one page.
 #[must_use]
 pub fn push_configs(configs: Vec<PushConfig>) -> Value {
-    let configs: Vec<_> = configs.into_iter().map(push).collect();
+    let configs: Vec<_> = configs.into_iter().map(push_config).collect();
     // A task has few configurations, so all are on one page; clients read the empty token as its end.
-    ObjectBuilder::of("configs", configs).with("nextPageToken", "").into()
+    ObjectBuilder::from_field("configs", configs).with("nextPageToken", "").into()
 }
 
 /// Returns the empty answer: an object without members.

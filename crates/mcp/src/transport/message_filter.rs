@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 /// Greatest number of values in a message. A value needs up to 100 times as much memory as its text.
-const MAX_VALUES: usize = 100_000;
+const MAX_MESSAGE_VALUES: usize = 100_000;
 
 /// Code of JSON-RPC for a method that this side does not have.
 const METHOD_NOT_FOUND: i32 = -32601;
 
 /// Kind of a message from a server.
 #[derive(Debug, PartialEq)]
-pub(super) enum Incoming {
+pub(super) enum IncomingMessage {
     /// Answer to a pending request.
     Answer(RequestId),
     /// Error that names no request. During the start it belongs to the only one that is pending.
@@ -45,7 +45,7 @@ struct MessageHead {
 
 impl MessageFilter {
     /// Notes a request that is sent, or that it is cancelled.
-    pub(super) fn add_sent(&self, message: &TxJsonRpcMessage<RoleClient>) {
+    pub(super) fn track_sent(&self, message: &TxJsonRpcMessage<RoleClient>) {
         match message {
             JsonRpcMessage::Request(request) => self.0.send_modify(|pending| {
                 if matches!(request.request, ClientRequest::InitializeRequest(_)) {
@@ -72,25 +72,25 @@ impl MessageFilter {
     }
 
     /// Decides on a line of the server.
-    pub(super) fn classify(&self, line: &[u8]) -> Incoming {
+    pub(super) fn classify(&self, line: &[u8]) -> IncomingMessage {
         if has_too_many_values(line) {
-            return Incoming::TooComplex;
+            return IncomingMessage::TooComplex;
         }
         // A server may write other lines too, such as those of its log.
         let Ok(MessageHead { id, method, error }) = serde_json::from_slice(line) else {
-            return Incoming::Unused;
+            return IncomingMessage::Unused;
         };
         match (method, id) {
-            (Some(method), Some(id)) => Incoming::Request(answer(&method, &id)),
-            (None, Some(id)) if self.remove_request(&id) => Incoming::Answer(id),
-            (None, None) if error.is_some() => Incoming::ErrorWithoutId,
-            _ => Incoming::Unused,
+            (Some(method), Some(id)) => IncomingMessage::Request(build_response(&method, &id)),
+            (None, Some(id)) if self.remove_request(&id) => IncomingMessage::Answer(id),
+            (None, None) if error.is_some() => IncomingMessage::ErrorWithoutId,
+            _ => IncomingMessage::Unused,
         }
     }
 }
 
 /// Returns the answer to a request of the server. This side offers nothing but the answer to a ping.
-fn answer(method: &str, id: &RequestId) -> Value {
+fn build_response(method: &str, id: &RequestId) -> Value {
     match method {
         "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
         _ => {
@@ -112,7 +112,7 @@ fn has_too_many_values(line: &[u8]) -> bool {
             _ => {}
         }
     }
-    count > MAX_VALUES
+    count > MAX_MESSAGE_VALUES
 }
 
 #[cfg(test)]
@@ -133,23 +133,23 @@ mod tests {
         ) {
             let filter = MessageFilter::default();
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
-            filter.add_sent(&JsonRpcMessage::request(request, NumberOrString::Number(1)));
-            let is_answer = matches!(filter.classify(&line), Incoming::Answer(_));
+            filter.track_sent(&JsonRpcMessage::request(request, NumberOrString::Number(1)));
+            let is_answer = matches!(filter.classify(&line), IncomingMessage::Answer(_));
             let parsed = serde_json::from_slice::<Value>(&line).unwrap_or_default();
             let is_expected = (parsed["id"] == 1 || parsed["id"] == "1") && parsed["method"].is_null();
             prop_assert_eq!(is_answer, is_expected);
             // Each request has one answer.
-            prop_assert!(!matches!(filter.classify(&line), Incoming::Answer(_)));
+            prop_assert!(!matches!(filter.classify(&line), IncomingMessage::Answer(_)));
         }
     }
 
     #[test]
     fn values_are_counted_outside_of_texts() {
         let list = |item: &str, count| format!("[{}]", vec![item; count].join(","));
-        assert!(!has_too_many_values(list("1", MAX_VALUES).as_bytes()));
-        assert!(has_too_many_values(list("1", MAX_VALUES + 1).as_bytes()));
-        assert!(has_too_many_values(list("{}", MAX_VALUES / 2 + 1).as_bytes()));
-        let text = r#"\",[{"#.repeat(MAX_VALUES);
+        assert!(!has_too_many_values(list("1", MAX_MESSAGE_VALUES).as_bytes()));
+        assert!(has_too_many_values(list("1", MAX_MESSAGE_VALUES + 1).as_bytes()));
+        assert!(has_too_many_values(list("{}", MAX_MESSAGE_VALUES / 2 + 1).as_bytes()));
+        let text = r#"\",[{"#.repeat(MAX_MESSAGE_VALUES);
         assert!(!has_too_many_values(format!(r#"["{text}"]"#).as_bytes()));
     }
 }

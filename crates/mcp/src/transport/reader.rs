@@ -10,9 +10,9 @@ use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, FramedRead};
 
-use super::message_filter::{Incoming, MessageFilter};
+use super::message_filter::{IncomingMessage, MessageFilter};
 use super::writer::LineWriter;
-use crate::connection_end::ConnectionEnd;
+use crate::connection_end::ConnectionEndReason;
 
 /// Greatest length of a message in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
@@ -21,7 +21,7 @@ const MAX_MESSAGE_BYTES: usize = 4 << 20;
 const MAX_UNUSED_BYTES: usize = 16 << 20;
 
 /// Code of the error that replaces an answer that does not follow the protocol. No server uses it.
-pub(crate) const MALFORMED: ErrorCode = ErrorCode(i32::MIN);
+pub(crate) const MALFORMED_RESPONSE_CODE: ErrorCode = ErrorCode(i32::MIN);
 
 /// Reader of the messages of a server, one on each line.
 pub(super) struct MessageReader {
@@ -41,7 +41,7 @@ impl MessageReader {
     }
 
     /// Reads messages until the connection ends, and returns the reason.
-    pub(super) async fn read(mut self, output: impl AsyncRead + Unpin) -> ConnectionEnd {
+    pub(super) async fn read(mut self, output: impl AsyncRead + Unpin) -> ConnectionEndReason {
         let codec =
             AnyDelimiterCodec::new_with_max_length(b"\n".into(), b"\n".into(), MAX_MESSAGE_BYTES);
         let mut lines = FramedRead::new(output, codec);
@@ -49,46 +49,49 @@ impl MessageReader {
             let read = match line {
                 Ok(line) => self.read_line(&line).await,
                 Err(AnyDelimiterCodecError::MaxChunkLengthExceeded) => {
-                    Err(ConnectionEnd::MessageTooLong)
+                    Err(ConnectionEndReason::MessageTooLong)
                 }
-                Err(AnyDelimiterCodecError::Io(_)) => Err(ConnectionEnd::OutputClosed),
+                Err(AnyDelimiterCodecError::Io(_)) => Err(ConnectionEndReason::OutputClosed),
             };
             if let Err(reason) = read {
                 return reason;
             }
         }
-        ConnectionEnd::OutputClosed
+        ConnectionEndReason::OutputClosed
     }
 
-    async fn read_line(&mut self, line: &[u8]) -> Result<(), ConnectionEnd> {
+    async fn read_line(&mut self, line: &[u8]) -> Result<(), ConnectionEndReason> {
         match self.filter.classify(line) {
-            Incoming::Answer(id) => {
+            IncomingMessage::Answer(id) => {
                 self.unused_bytes = 0;
                 let answer = serde_json::from_slice(line).unwrap_or_else(|_malformed| {
-                    let error = ErrorData::new(MALFORMED, "malformed answer", None);
+                    let error = ErrorData::new(MALFORMED_RESPONSE_CODE, "malformed answer", None);
                     JsonRpcMessage::error(error, Some(id))
                 });
                 return self.forward(answer).await;
             }
-            Incoming::TooComplex => return Err(ConnectionEnd::MessageTooComplex),
-            Incoming::ErrorWithoutId => {
+            IncomingMessage::TooComplex => return Err(ConnectionEndReason::MessageTooComplex),
+            IncomingMessage::ErrorWithoutId => {
                 if let Ok(error) = serde_json::from_slice(line) {
                     self.forward(error).await?;
                 }
             }
-            Incoming::Request(answer) => {
+            IncomingMessage::Request(answer) => {
                 _ = self.writer.write(&answer).await; // The writer ends the connection if it fails.
             }
-            Incoming::Unused => {}
+            IncomingMessage::Unused => {}
         }
         self.unused_bytes += line.len() + 1;
         match self.unused_bytes > MAX_UNUSED_BYTES {
-            true => Err(ConnectionEnd::TooMuchUnrequested),
+            true => Err(ConnectionEndReason::TooMuchUnrequested),
             false => Ok(()),
         }
     }
 
-    async fn forward(&self, answer: RxJsonRpcMessage<RoleClient>) -> Result<(), ConnectionEnd> {
-        self.answers.send(answer).await.map_err(|_closed| ConnectionEnd::Dropped)
+    async fn forward(
+        &self,
+        answer: RxJsonRpcMessage<RoleClient>,
+    ) -> Result<(), ConnectionEndReason> {
+        self.answers.send(answer).await.map_err(|_closed| ConnectionEndReason::Dropped)
     }
 }

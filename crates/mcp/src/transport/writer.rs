@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use super::set_end;
-use crate::connection_end::ConnectionEnd;
+use crate::connection_end::ConnectionEndReason;
 
 /// Time in which the server has to read a message. A pipe holds 64 KiB, so only a server that does not read exceeds it.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ impl LineWriter {
     /// the connection. The future owns the input of the server.
     pub(super) fn new(
         input: impl AsyncWrite + Send + Unpin + 'static,
-        end: watch::Sender<Option<ConnectionEnd>>,
+        end: watch::Sender<Option<ConnectionEndReason>>,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (sender, queue) = mpsc::unbounded_channel();
         (Self(sender), write_lines(input, queue, end))
@@ -57,7 +57,7 @@ fn closed() -> io::Error {
 async fn write_lines(
     mut input: impl AsyncWrite + Unpin,
     mut queue: mpsc::UnboundedReceiver<QueuedLine>,
-    end: watch::Sender<Option<ConnectionEnd>>,
+    end: watch::Sender<Option<ConnectionEndReason>>,
 ) {
     while let Some((line, written)) = queue.recv().await {
         let write = async {
@@ -69,8 +69,8 @@ async fn write_lines(
                 _ = written.send(()); // The sender of a message may wait no longer.
                 continue;
             }
-            Ok(Err(_)) => ConnectionEnd::InputClosed,
-            Err(_) => ConnectionEnd::InputUnread,
+            Ok(Err(_)) => ConnectionEndReason::InputClosed,
+            Err(_) => ConnectionEndReason::InputUnread,
         };
         // Before `written` is dropped: the sender of the message may end the connection then.
         return set_end(&end, reason);

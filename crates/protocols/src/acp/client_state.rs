@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::opening::{AcpSetting, SessionOpening};
 use super::prompt;
 use super::requests::AgentRequests;
-use super::sessions::AcpSessions;
-use crate::fault::AgentError;
+use super::session_table::AcpSessionTable;
+use crate::agent_error::AgentError;
 use crate::model::command::PromptPart;
 use crate::model::ids::SessionKey;
-use crate::model::step::{Step, TurnOutcome};
+use crate::model::step::{ProtocolStep, TurnOutcome};
 use crate::rpc::RpcWriter;
 
 /// Code of turns that a session cannot start, as agents report an unknown session.
@@ -23,8 +23,8 @@ pub(super) struct AcpClientState {
     pub(super) rpc: RpcWriter,
     /// Requests of the client without a response.
     pub(super) pending_requests: HashMap<i64, AcpPendingRequest>,
-    pub(super) requests: AgentRequests,
-    pub(super) sessions: AcpSessions,
+    pub(super) agent_requests: AgentRequests,
+    pub(super) sessions: AcpSessionTable,
 }
 
 /// Request of the client that waits for its response. Sessions are native ids, which a replay knows.
@@ -45,19 +45,19 @@ pub(super) enum AcpPendingRequest {
     Prompt {
         native_id: String,
         /// Number of the sent line.
-        line: u64,
+        line_number: u64,
     },
     Close {
         native_id: String,
         /// Number of the sent line.
-        line: u64,
+        line_number: u64,
     },
 }
 
 impl AcpPendingRequest {
     /// Returns whether the request is the prompt in the sent line with this number.
     fn is_prompt(&self, number: u64) -> bool {
-        matches!(self, Self::Prompt { line, .. } if *line == number)
+        matches!(self, Self::Prompt { line_number, .. } if *line_number == number)
     }
 }
 
@@ -66,14 +66,18 @@ impl AcpClientState {
         Self {
             rpc: RpcWriter::new(true),
             pending_requests: HashMap::new(),
-            requests: AgentRequests::default(),
-            sessions: AcpSessions::default(),
+            agent_requests: AgentRequests::default(),
+            sessions: AcpSessionTable::default(),
         }
     }
 
-    pub(super) fn change_setting(&mut self, session: SessionKey, setting: AcpSetting) -> Vec<Step> {
+    pub(super) fn change_setting(
+        &mut self,
+        session: SessionKey,
+        setting: AcpSetting,
+    ) -> Vec<ProtocolStep> {
         let Some(open_session) = self.sessions.ready_mut(session) else {
-            return vec![Step::protocol_error("the session is not open")];
+            return vec![ProtocolStep::protocol_error("the session is not open")];
         };
         let native_id = open_session.native_id.clone();
         let (method, params) = setting.request(&native_id, open_session.options_and_has_modes());
@@ -87,7 +91,7 @@ impl AcpClientState {
         native_id: &str,
         setting: AcpSetting,
         outcome: Result<Value, AgentError>,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         let Some(key) = self.sessions.key(native_id) else { return Vec::new() };
         let Some(session) = self.sessions.find_mut(key) else { return Vec::new() };
         let setting = setting.resolve(session.options_and_has_modes().0);
@@ -95,29 +99,33 @@ impl AcpClientState {
             Ok(result) => session.apply_result(setting, &result),
             Err(error) => {
                 let text = format!("{} was not set: {}", setting.describe(), error.message);
-                return vec![Step::Warning { session: key, text }];
+                return vec![ProtocolStep::Warning { session: key, text }];
             }
         };
         changes.into_iter().map(|change| change.into_step(key)).collect()
     }
 
-    pub(super) fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<Step> {
+    pub(super) fn prompt(
+        &mut self,
+        session: SessionKey,
+        parts: &[PromptPart],
+    ) -> Vec<ProtocolStep> {
         let native_id =
             self.sessions.ready_mut(session).map(|open_session| open_session.native_id.clone());
         let Some(native_id) = native_id.filter(|native_id| !self.is_closing(native_id)) else {
             let message = "the session is not open".to_owned();
             let turn_outcome =
                 TurnOutcome::Failed { code: SESSION_NOT_OPEN, message, is_authentication: false };
-            return vec![Step::TurnEnded { session, outcome: turn_outcome, usage: None }];
+            return vec![ProtocolStep::TurnEnded { session, outcome: turn_outcome, usage: None }];
         };
         if self.sessions.turns_mut(&native_id).is_running() {
-            return vec![Step::protocol_error("a turn is in progress")];
+            return vec![ProtocolStep::protocol_error("a turn is in progress")];
         }
         let params = json!({"sessionId": native_id, "prompt": prompt::content_blocks(parts)});
         let (id, step) = self.rpc.request("session/prompt", &params);
-        let line = self.rpc.last_line_number();
-        self.sessions.turns_mut(&native_id).record_prompt(line);
-        self.pending_requests.insert(id, AcpPendingRequest::Prompt { native_id, line });
+        let line_number = self.rpc.last_line_number();
+        self.sessions.turns_mut(&native_id).record_prompt(line_number);
+        self.pending_requests.insert(id, AcpPendingRequest::Prompt { native_id, line_number });
         vec![step]
     }
 
@@ -125,12 +133,12 @@ impl AcpClientState {
         &mut self,
         native_id: &str,
         outcome: Result<Value, AgentError>,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         if !self.sessions.turns_mut(native_id).record_end() {
             return Vec::new();
         }
         let Some(session) = self.sessions.key(native_id) else { return Vec::new() };
-        let mut steps = self.requests.cancel_all(session, &mut self.rpc);
+        let mut steps = self.agent_requests.cancel_all(session, &mut self.rpc);
         if let Some(open_session) = self.sessions.find_mut(session) {
             open_session.calls.clear();
         }
@@ -138,7 +146,7 @@ impl AcpClientState {
         steps
     }
 
-    pub(super) fn cancel(&mut self, session: SessionKey) -> Vec<Step> {
+    pub(super) fn cancel(&mut self, session: SessionKey) -> Vec<ProtocolStep> {
         let Some(native_id) =
             self.sessions.ready_mut(session).map(|open_session| open_session.native_id.clone())
         else {
@@ -151,17 +159,17 @@ impl AcpClientState {
         let mut steps =
             vec![self.rpc.notification("session/cancel", &json!({"sessionId": native_id}))];
         // The caller cancels and knows it, so only the lines are returned.
-        let cancel_steps = self.requests.cancel_all(session, &mut self.rpc).into_iter();
-        steps.extend(cancel_steps.filter(|step| matches!(step, Step::Send(_))));
+        let cancel_steps = self.agent_requests.cancel_all(session, &mut self.rpc).into_iter();
+        steps.extend(cancel_steps.filter(|step| matches!(step, ProtocolStep::Send(_))));
         steps
     }
 
     /// Closes a session. While the agent closes it, the session takes no prompt.
-    pub(super) fn close(&mut self, session: SessionKey, can_close: bool) -> Vec<Step> {
+    pub(super) fn close(&mut self, session: SessionKey, can_close: bool) -> Vec<ProtocolStep> {
         let Some(native_id) =
             self.sessions.find_mut(session).map(|open_session| open_session.native_id.clone())
         else {
-            return vec![Step::Closed { session }];
+            return vec![ProtocolStep::Closed { session }];
         };
         if self.is_closing(&native_id) {
             return Vec::new();
@@ -169,8 +177,8 @@ impl AcpClientState {
         let mut steps = self.cancel(session);
         if can_close {
             let (id, step) = self.rpc.request("session/close", &json!({"sessionId": native_id}));
-            let line = self.rpc.last_line_number();
-            self.pending_requests.insert(id, AcpPendingRequest::Close { native_id, line });
+            let line_number = self.rpc.last_line_number();
+            self.pending_requests.insert(id, AcpPendingRequest::Close { native_id, line_number });
             steps.push(step);
         } else {
             steps.extend(self.finish_close(&native_id, None));
@@ -184,11 +192,11 @@ impl AcpClientState {
     }
 
     /// Removes a session that the sent line with this number closed. Its turn, if any, has no other end any more.
-    pub(super) fn finish_close(&mut self, native_id: &str, line: Option<u64>) -> Vec<Step> {
+    pub(super) fn finish_close(&mut self, native_id: &str, line: Option<u64>) -> Vec<ProtocolStep> {
         let Some(session) = self.sessions.key(native_id) else { return Vec::new() };
         let mut steps = self.end_lost_turn(session, native_id, line);
         self.sessions.remove(session);
-        steps.push(Step::Closed { session });
+        steps.push(ProtocolStep::Closed { session });
         steps
     }
 
@@ -198,12 +206,16 @@ impl AcpClientState {
         &mut self,
         session: SessionKey,
         native_id: &str,
-        line: Option<u64>,
-    ) -> Vec<Step> {
-        let mut steps = self.requests.cancel_all(session, &mut self.rpc);
-        if let Some(prompt_line) = self.sessions.turns_mut(native_id).record_loss(line) {
+        line_number: Option<u64>,
+    ) -> Vec<ProtocolStep> {
+        let mut steps = self.agent_requests.cancel_all(session, &mut self.rpc);
+        if let Some(prompt_line) = self.sessions.turns_mut(native_id).record_loss(line_number) {
             self.pending_requests.retain(|_, pending| !pending.is_prompt(prompt_line));
-            steps.push(Step::TurnEnded { session, outcome: TurnOutcome::Lost, usage: None });
+            steps.push(ProtocolStep::TurnEnded {
+                session,
+                outcome: TurnOutcome::Lost,
+                usage: None,
+            });
         }
         steps
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::wire::ConfigOption;
 use crate::model::command::SessionStart;
 use crate::model::ids::SessionKey;
-use crate::model::step::{AgentCapability, AgentInfo, OpenFault, Step};
+use crate::model::step::{AgentCapability, AgentInfo, OpenFault, ProtocolStep};
 
 /// Settings in their order. A setting of a replay has the id of its request, which is not sent again.
 pub(super) type SettingQueue = VecDeque<(Option<i64>, AcpSetting)>;
@@ -103,12 +103,12 @@ impl SessionOpening {
         params
     }
 
-    pub(super) fn key_in_use_step(&self) -> Step {
+    pub(super) fn key_in_use_step(&self) -> ProtocolStep {
         self.failed_step(OpenFault::Other, "the key of the session is in use")
     }
 
-    pub(super) fn failed_step(&self, fault: OpenFault, message: &str) -> Step {
-        Step::OpenFailed { session: self.session, fault, message: message.to_owned() }
+    pub(super) fn failed_step(&self, fault: OpenFault, message: &str) -> ProtocolStep {
+        ProtocolStep::OpenFailed { session: self.session, fault, message: message.to_owned() }
     }
 }
 

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::wire::parse_token_usage;
-use crate::fault::AgentError;
+use crate::agent_error::AgentError;
 use crate::model::command::{PromptPart, ResourceBody};
 use crate::model::ids::SessionKey;
-use crate::model::step::{Step, TurnOutcome};
+use crate::model::step::{ProtocolStep, TurnOutcome};
 
 /// Returns the content blocks of a prompt.
 pub(super) fn content_blocks(parts: &[PromptPart]) -> Vec<Value> {
@@ -44,7 +44,10 @@ fn with_mime(mut value: Value, mime: Option<&str>) -> Value {
 }
 
 /// Returns the steps of the response to a prompt.
-pub(super) fn turn_end_steps(session: SessionKey, outcome: Result<Value, AgentError>) -> Vec<Step> {
+pub(super) fn turn_end_steps(
+    session: SessionKey,
+    outcome: Result<Value, AgentError>,
+) -> Vec<ProtocolStep> {
     let (turn_outcome, usage, warning) = match outcome {
         Ok(result) => {
             let token_usage = result.get("usage").and_then(parse_token_usage);
@@ -60,8 +63,11 @@ pub(super) fn turn_end_steps(session: SessionKey, outcome: Result<Value, AgentEr
             (TurnOutcome::Failed { code, message, is_authentication }, None, None)
         }
     };
-    let warning = warning.map(|text| Step::Warning { session, text });
-    warning.into_iter().chain([Step::TurnEnded { session, outcome: turn_outcome, usage }]).collect()
+    let warning = warning.map(|text| ProtocolStep::Warning { session, text });
+    warning
+        .into_iter()
+        .chain([ProtocolStep::TurnEnded { session, outcome: turn_outcome, usage }])
+        .collect()
 }
 
 fn parse_stop_reason(reason: Option<&str>) -> (TurnOutcome, Option<String>) {

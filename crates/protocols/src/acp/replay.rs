@@ -8,13 +8,13 @@ use super::client_state::AcpPendingRequest;
 use super::opening::{AcpSetting, SessionOpening, SettingQueue};
 use super::{AcpConnection, InitializeState};
 use crate::model::ids::{RequestId, SessionKey};
-use crate::rpc::RpcFrame;
+use crate::rpc::RpcMessage;
 
 /// Settings of openings among the replayed lines, by native id.
 #[derive(Debug, Default)]
 pub(super) struct RecordedSettings {
     openings: HashMap<String, Vec<OpeningRecord>>,
-    assigned_keys: u32,
+    assigned_key_count: u32,
 }
 
 /// Settings after one request that opens a conversation.
@@ -50,41 +50,41 @@ impl RecordedSettings {
     }
 
     fn next_key(&mut self) -> SessionKey {
-        let key = SessionKey(self.assigned_keys);
-        self.assigned_keys += 1;
+        let key = SessionKey(self.assigned_key_count);
+        self.assigned_key_count += 1;
         key
     }
 }
 
 /// Records a sent line.
 pub(super) fn record_sent_line(connection: &mut AcpConnection, line: &[u8]) {
-    let Ok(frame) = RpcFrame::parse(line) else { return };
+    let Ok(frame) = RpcMessage::parse(line) else { return };
     let request_id = match &frame {
-        RpcFrame::Request { id: RequestId::Number(id), .. } => Some(*id),
-        RpcFrame::Request { .. } | RpcFrame::Notification { .. } | RpcFrame::Response { .. } => {
-            None
-        }
+        RpcMessage::Request { id: RequestId::Number(id), .. } => Some(*id),
+        RpcMessage::Request { .. }
+        | RpcMessage::Notification { .. }
+        | RpcMessage::Response { .. } => None,
     };
     connection.client_state.rpc.record_replayed_line(request_id);
     match frame {
-        RpcFrame::Request { method, params, .. } => {
+        RpcMessage::Request { method, params, .. } => {
             if let Some(pending) = record_request(connection, &method, &params, request_id)
                 && let Some(id) = request_id
             {
                 connection.client_state.pending_requests.insert(id, pending);
             }
         }
-        RpcFrame::Notification { method, params } if method == "session/cancel" => {
+        RpcMessage::Notification { method, params } if method == "session/cancel" => {
             if let Some(native_id) = parse_native_id(&params) {
                 connection.client_state.sessions.turns_mut(&native_id).record_cancel();
             }
         }
-        RpcFrame::Notification { .. } => {}
-        RpcFrame::Response { id, outcome } => {
-            let line = connection.client_state.rpc.last_line_number();
-            let rejects_reused_id = RpcFrame::rejects_reused_id(&outcome);
+        RpcMessage::Notification { .. } => {}
+        RpcMessage::Response { id, outcome } => {
+            let line_number = connection.client_state.rpc.last_line_number();
+            let rejects_reused_id = RpcMessage::rejects_reused_id(&outcome);
             let answer = (rejects_reused_id, outcome.unwrap_or_default());
-            connection.client_state.requests.record_answer(id, line, answer);
+            connection.client_state.agent_requests.record_answer(id, line_number, answer);
         }
     }
 }
@@ -118,13 +118,14 @@ fn record_request(
         "session/prompt" => {
             let native_id = parse_native_id(params)?;
             recorded_settings.latest_or_insert(&native_id)?.is_complete = true;
-            let line = connection.client_state.rpc.last_line_number();
-            connection.client_state.sessions.turns_mut(&native_id).record_prompt(line);
-            Some(AcpPendingRequest::Prompt { native_id, line })
+            let line_number = connection.client_state.rpc.last_line_number();
+            connection.client_state.sessions.turns_mut(&native_id).record_prompt(line_number);
+            Some(AcpPendingRequest::Prompt { native_id, line_number })
         }
         "session/close" => {
-            let line = connection.client_state.rpc.last_line_number();
-            parse_native_id(params).map(|native_id| AcpPendingRequest::Close { native_id, line })
+            let line_number = connection.client_state.rpc.last_line_number();
+            parse_native_id(params)
+                .map(|native_id| AcpPendingRequest::Close { native_id, line_number })
         }
         _ => {
             let setting = AcpSetting::from_request(method, params)?;

@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::sessions::AcpSessions;
+use super::session_table::AcpSessionTable;
 use super::wire::{ElicitationParams, PermissionOptionParams, PermissionParams};
-use crate::agent_requests::{AgentRequestTable, IdClaim, UnansweredRequest};
+use crate::agent_requests::{AgentRequestTable, IdRegistration, UnansweredRequest};
 use crate::model::command::{FormAction, RequestAnswer};
 use crate::model::ids::{RequestId, SessionKey};
 use crate::model::step::{
-    AgentRequest, AgentRequestKind, AnsweredCall, PermissionOption, PermissionOptionKind, Step,
+    AgentRequest, AgentRequestKind, AnsweredCall, PermissionOption, PermissionOptionKind,
+    ProtocolStep,
 };
 use crate::rpc::{INVALID_PARAMS, METHOD_NOT_FOUND, RpcWriter};
 
@@ -34,8 +35,8 @@ pub(super) struct AgentRequests {
 
 impl AgentRequests {
     /// Records an answer of a replay.
-    pub(super) fn record_answer(&mut self, id: RequestId, line: u64, answer: (bool, Value)) {
-        self.table.record_answer(id, line, answer);
+    pub(super) fn record_answer(&mut self, id: RequestId, line_number: u64, answer: (bool, Value)) {
+        self.table.record_answer(id, line_number, answer);
     }
 
     /// Handles a request of the agent.
@@ -44,13 +45,13 @@ impl AgentRequests {
         id: &RequestId,
         method: &str,
         params: &Value,
-        (sessions, rpc): (&mut AcpSessions, &mut RpcWriter),
-    ) -> Vec<Step> {
-        if let IdClaim::Reused(reused_request) = self.table.register_id(id) {
+        (sessions, rpc): (&mut AcpSessionTable, &mut RpcWriter),
+    ) -> Vec<ProtocolStep> {
+        if let IdRegistration::Reused(reused_request) = self.table.register_id(id) {
             let withdrawal = reused_request.map(|request| withdrawal_step(&request));
             let reply = self.reply(id, |rpc| rpc.reused_id_response(id), rpc);
             let error_step =
-                Step::protocol_error(format!("the agent used the request id {id} again"));
+                ProtocolStep::protocol_error(format!("the agent used the request id {id} again"));
             return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
         }
         let request = match method {
@@ -75,7 +76,7 @@ impl AgentRequests {
                 };
                 let reply = self.reply(id, reject, rpc);
                 let error_step =
-                    Step::protocol_error(format!("request {id} has invalid parameters"));
+                    ProtocolStep::protocol_error(format!("request {id} has invalid parameters"));
                 reply.into_iter().chain([error_step]).collect()
             }
         }
@@ -85,9 +86,9 @@ impl AgentRequests {
         &mut self,
         id: &RequestId,
         request: SessionRequest,
-        sessions: &mut AcpSessions,
+        sessions: &mut AcpSessionTable,
         rpc: &mut RpcWriter,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         let SessionRequest { native_id, answer_format, kind } = request;
         let answer_line = self.table.recorded_answer_line(id);
         let key = sessions.key(&native_id);
@@ -97,7 +98,7 @@ impl AgentRequests {
         let Some(session) = ready_key.filter(|_| is_in_turn) else {
             let cause = if key.is_some() { "outside of a turn" } else { "for an unknown session" };
             let reply = self.reply_cancelled(id, &answer_format, rpc);
-            let error_step = Step::protocol_error(format!("request {id} {cause}"));
+            let error_step = ProtocolStep::protocol_error(format!("request {id} {cause}"));
             return reply.into_iter().chain([error_step]).collect();
         };
         let is_cancelling = turns.is_some_and(crate::turns::TurnCounts::is_cancelling)
@@ -105,9 +106,9 @@ impl AgentRequests {
         if answer_line.is_some() || is_cancelling {
             let is_allowed =
                 self.table.recorded_result(id).is_some_and(|it| allows(&answer_format, it));
-            let call = AnsweredCall::of(&kind, is_allowed);
+            let call = AnsweredCall::from_request_kind(&kind, is_allowed);
             let reply = self.reply_cancelled(id, &answer_format, rpc);
-            let answered = Step::Answered { session, request: id.clone(), call };
+            let answered = ProtocolStep::Answered { session, request: id.clone(), call };
             return reply.into_iter().chain([answered]).collect();
         }
         self.table.insert(UnansweredRequest {
@@ -115,7 +116,10 @@ impl AgentRequests {
             session,
             answer_context: answer_format,
         });
-        vec![Step::Request { session, request: Box::new(AgentRequest { id: id.clone(), kind }) }]
+        vec![ProtocolStep::Request {
+            session,
+            request: Box::new(AgentRequest { id: id.clone(), kind }),
+        }]
     }
 
     /// Answers a request with `cancelled`, unless a replayed line answers it.
@@ -124,7 +128,7 @@ impl AgentRequests {
         id: &RequestId,
         answer_format: &AnswerFormat,
         rpc: &mut RpcWriter,
-    ) -> Option<Step> {
+    ) -> Option<ProtocolStep> {
         let result = cancelled_result(answer_format);
         self.reply(id, |rpc| rpc.result_response(id, &result), rpc)
     }
@@ -132,9 +136,9 @@ impl AgentRequests {
     fn reply(
         &mut self,
         id: &RequestId,
-        build: impl FnOnce(&mut RpcWriter) -> Step,
+        build: impl FnOnce(&mut RpcWriter) -> ProtocolStep,
         rpc: &mut RpcWriter,
-    ) -> Option<Step> {
+    ) -> Option<ProtocolStep> {
         (!self.table.take_recorded_answer(id)).then(|| build(rpc))
     }
 
@@ -144,20 +148,20 @@ impl AgentRequests {
         (session, id): (SessionKey, &RequestId),
         answer: RequestAnswer,
         rpc: &mut RpcWriter,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         let Some(request) = self.table.find(id) else { return Vec::new() };
         if request.session != session {
-            return vec![Step::protocol_error("the request belongs to another session")];
+            return vec![ProtocolStep::protocol_error("the request belongs to another session")];
         }
         let Some(result) = answer_result(&request.answer_context, answer) else {
-            return vec![Step::protocol_error("the answer does not fit the request")];
+            return vec![ProtocolStep::protocol_error("the answer does not fit the request")];
         };
         self.table.remove_request(id);
         vec![rpc.result_response(id, &result)]
     }
 
     /// Handles the withdrawal of a request by the agent.
-    pub(super) fn withdraw(&mut self, params: &Value, rpc: &mut RpcWriter) -> Vec<Step> {
+    pub(super) fn withdraw(&mut self, params: &Value, rpc: &mut RpcWriter) -> Vec<ProtocolStep> {
         let id =
             params.get("requestId").or_else(|| params.get("id")).and_then(RequestId::from_json);
         let Some(request) = id.and_then(|id| self.table.remove_request(&id)) else {
@@ -170,7 +174,11 @@ impl AgentRequests {
     }
 
     /// Answers all open requests of a session with `cancelled`.
-    pub(super) fn cancel_all(&mut self, session: SessionKey, rpc: &mut RpcWriter) -> Vec<Step> {
+    pub(super) fn cancel_all(
+        &mut self,
+        session: SessionKey,
+        rpc: &mut RpcWriter,
+    ) -> Vec<ProtocolStep> {
         let cancelled_requests = self.table.remove_requests_of(session).into_iter();
         cancelled_requests
             .flat_map(|request| {
@@ -183,11 +191,11 @@ impl AgentRequests {
     }
 }
 
-fn withdrawal_step(request: &UnansweredRequest<AnswerFormat>) -> Step {
-    Step::Withdraw { session: request.session, request: request.id.clone() }
+fn withdrawal_step(request: &UnansweredRequest<AnswerFormat>) -> ProtocolStep {
+    ProtocolStep::Withdrawn { session: request.session, request: request.id.clone() }
 }
 
-fn parse_permission(params: &Value, sessions: &mut AcpSessions) -> Option<SessionRequest> {
+fn parse_permission(params: &Value, sessions: &mut AcpSessionTable) -> Option<SessionRequest> {
     let params = PermissionParams::from_json(params)?;
     let options: Vec<_> =
         params.options.into_iter().map(PermissionOptionParams::into_permission_option).collect();
@@ -236,7 +244,7 @@ fn answer_result(answer_format: &AnswerFormat, answer: RequestAnswer) -> Option<
         (AnswerFormat::Permission(options), RequestAnswer::Deny { .. }) => {
             Some(denied_result(options))
         }
-        (answer_format, RequestAnswer::Cancelled) => Some(cancelled_result(answer_format)),
+        (answer_format, RequestAnswer::Cancel) => Some(cancelled_result(answer_format)),
         (AnswerFormat::Permission(_), RequestAnswer::Form { .. }) => None,
         (AnswerFormat::Elicitation, RequestAnswer::Allow) => None,
         (AnswerFormat::Elicitation, RequestAnswer::Deny { .. }) => {

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::calls::ToolCalls;
 use super::opening::{AcpSetting, SessionOpening, SettingQueue};
+use super::tool_calls::ToolCalls;
 use super::wire::{ConfigOption, OpenResult};
-use crate::fault::AgentError;
+use crate::agent_error::AgentError;
 use crate::model::ids::SessionKey;
-use crate::model::step::Step;
+use crate::model::step::ProtocolStep;
 
 /// Session of the agent, from the response that opened it.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ enum Phase {
         /// Mode that the agent reported after the request that set it.
         observed_mode: Option<String>,
         /// Steps that follow `Opened`.
-        held_steps: Vec<Step>,
+        held_steps: Vec<ProtocolStep>,
     },
     Ready,
 }
@@ -83,12 +83,12 @@ impl AcpSession {
     }
 
     /// Ends the opening; returns `Opened` and the steps that waited for it.
-    pub(super) fn finish_opening(&mut self, key: SessionKey) -> Vec<Step> {
+    pub(super) fn finish_opening(&mut self, key: SessionKey) -> Vec<ProtocolStep> {
         let held_steps = match std::mem::replace(&mut self.phase, Phase::Ready) {
             Phase::Opening { held_steps, .. } => held_steps,
             Phase::Ready => return Vec::new(),
         };
-        let opened = Step::Opened {
+        let opened = ProtocolStep::Opened {
             session: key,
             id: self.native_id.clone(),
             modes: self.modes.clone(),
@@ -99,7 +99,7 @@ impl AcpSession {
     }
 
     /// Returns the steps, or holds them until the opening ends.
-    pub(super) fn release_or_hold(&mut self, steps: Vec<Step>) -> Vec<Step> {
+    pub(super) fn release_or_hold(&mut self, steps: Vec<ProtocolStep>) -> Vec<ProtocolStep> {
         match &mut self.phase {
             Phase::Opening { held_steps, .. } => {
                 held_steps.extend(steps);
@@ -197,10 +197,10 @@ impl AcpSession {
 
 impl SettingChange {
     /// Returns the step that reports the change.
-    pub(super) fn into_step(self, session: SessionKey) -> Step {
+    pub(super) fn into_step(self, session: SessionKey) -> ProtocolStep {
         match self {
-            Self::Mode(mode) => Step::ModeChanged { session, mode },
-            Self::Model(model) => Step::ModelChanged { session, model },
+            Self::Mode(mode) => ProtocolStep::ModeChanged { session, mode },
+            Self::Model(model) => ProtocolStep::ModelChanged { session, model },
         }
     }
 }

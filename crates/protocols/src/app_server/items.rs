@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::thread::ServerThread;
-use crate::fault::AgentError;
+use super::thread::AppServerThread;
+use crate::agent_error::AgentError;
 use crate::model::command::{PromptPart, ResourceBody};
 use crate::model::ids::SessionKey;
-use crate::model::step::{PlanEntry, Step, TextRole, TokenUsage, TurnOutcome};
+use crate::model::step::{PlanEntry, ProtocolStep, TextRole, TokenUsage, TurnOutcome};
 use crate::model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};
 use crate::subject::{add_path, apply_args};
 
@@ -45,17 +45,17 @@ pub(super) fn turn_outcome(turn: &Value, failure: Option<Value>) -> TurnOutcome 
 
 /// Returns the steps of a notification about a thread. Unknown notifications have none.
 pub(super) fn notification_steps(
-    thread: &mut ServerThread,
+    thread: &mut AppServerThread,
     session: SessionKey,
     method: &str,
     params: &Value,
-) -> Vec<Step> {
+) -> Vec<ProtocolStep> {
     let string_at = |path: &str| params.pointer(path).and_then(Value::as_str).map(str::to_owned);
     let step = match method {
         "item/agentMessage/delta" => {
             let message_id = string_at("/itemId");
             thread.streamed_message_ids.extend(message_id.clone());
-            string_at("/delta").map(|text| Step::Text {
+            string_at("/delta").map(|text| ProtocolStep::Text {
                 session,
                 message_id,
                 role: TextRole::Answer,
@@ -64,48 +64,52 @@ pub(super) fn notification_steps(
         }
         "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta" => {
             let (message_id, role) = (string_at("/itemId"), TextRole::Thought);
-            string_at("/delta").map(|text| Step::Text { session, message_id, role, text })
+            string_at("/delta").map(|text| ProtocolStep::Text { session, message_id, role, text })
         }
         "item/started" | "item/completed" => item_step(thread, session, params),
-        "turn/plan/updated" => Some(Step::Plan { session, entries: plan_entries(params) }),
+        "turn/plan/updated" => Some(ProtocolStep::Plan { session, entries: plan_entries(params) }),
         "thread/tokenUsage/updated" => {
             let usage = parse_token_usage(params);
             thread.usage.clone_from(&usage);
-            usage.map(|usage| Step::Usage { session, usage })
+            usage.map(|usage| ProtocolStep::Usage { session, usage })
         }
-        "warning" => string_at("/message").map(|text| Step::Warning { session, text }),
+        "warning" => string_at("/message").map(|text| ProtocolStep::Warning { session, text }),
         "error" if params.get("willRetry") == Some(&Value::Bool(true)) => {
-            string_at("/error/message").map(|text| Step::Warning { session, text })
+            string_at("/error/message").map(|text| ProtocolStep::Warning { session, text })
         }
         "error" => {
             thread.failure = params.get("error").cloned();
             None
         }
-        "thread/compacted" => Some(Step::Compacted { session }),
+        "thread/compacted" => Some(ProtocolStep::Compacted { session }),
         "model/rerouted" => {
             thread.model = string_at("/toModel");
-            thread.model.clone().map(|model| Step::ModelChanged { session, model })
+            thread.model.clone().map(|model| ProtocolStep::ModelChanged { session, model })
         }
         _ => None,
     };
     step.into_iter()
-        .filter(|step| !matches!(step, Step::Text { text, .. } if text.is_empty()))
+        .filter(|step| !matches!(step, ProtocolStep::Text { text, .. } if text.is_empty()))
         .collect()
 }
 
-fn item_step(thread: &mut ServerThread, session: SessionKey, params: &Value) -> Option<Step> {
+fn item_step(
+    thread: &mut AppServerThread,
+    session: SessionKey,
+    params: &Value,
+) -> Option<ProtocolStep> {
     let item = params.get("item")?;
     let id = item.get("id").and_then(Value::as_str)?.to_owned();
     if item.get("type").and_then(Value::as_str) == Some("agentMessage") {
         let text = item.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
         let is_new = !text.is_empty() && thread.streamed_message_ids.insert(id.clone());
         let (message_id, role) = (Some(id), TextRole::Answer);
-        return is_new.then_some(Step::Text { session, message_id, role, text });
+        return is_new.then_some(ProtocolStep::Text { session, message_id, role, text });
     }
     let call = parse_tool_call(item)?;
     let is_new = thread.reported_call_ids.insert(id.clone());
     thread.calls.insert(id, call.clone());
-    Some(Step::Tool { session, call: Box::new(call), is_new })
+    Some(ProtocolStep::Tool { session, call: Box::new(call), is_new })
 }
 
 /// Returns the tool call of an item; `None` for other items.

@@ -3,30 +3,30 @@
 use serde_json::Value;
 
 use super::thread::ThreadOpening;
-use super::{AppServerConnection, ServerInitializeState, ServerPendingRequest};
+use super::{AppServerConnection, AppServerInitializeState, AppServerPendingRequest};
 use crate::model::ids::{RequestId, SessionKey};
-use crate::rpc::RpcFrame;
+use crate::rpc::RpcMessage;
 
 /// Records a sent line.
 pub(super) fn record_sent_line(connection: &mut AppServerConnection, line: &[u8]) {
-    let Ok(frame) = RpcFrame::parse(line) else { return };
+    let Ok(frame) = RpcMessage::parse(line) else { return };
     match frame {
-        RpcFrame::Request { id: RequestId::Number(id), method, params } => {
+        RpcMessage::Request { id: RequestId::Number(id), method, params } => {
             connection.rpc.record_replayed_line(Some(id));
             if let Some(pending) = record_request(connection, &method, &params) {
                 connection.pending_requests.insert(id, pending);
             }
         }
-        RpcFrame::Request { .. } => connection.rpc.record_replayed_line(None),
-        RpcFrame::Notification { method, .. } => {
+        RpcMessage::Request { .. } => connection.rpc.record_replayed_line(None),
+        RpcMessage::Notification { method, .. } => {
             connection.rpc.record_replayed_line(None);
             connection.has_sent_initialized |= method == "initialized";
         }
-        RpcFrame::Response { id, outcome } => {
+        RpcMessage::Response { id, outcome } => {
             connection.rpc.record_replayed_line(None);
-            let rejects_reused_id = RpcFrame::rejects_reused_id(&outcome);
+            let rejects_reused_id = RpcMessage::rejects_reused_id(&outcome);
             let answer = (rejects_reused_id, outcome.unwrap_or_default());
-            connection.requests.record_answer(id, connection.rpc.last_line_number(), answer);
+            connection.agent_requests.record_answer(id, connection.rpc.last_line_number(), answer);
         }
     }
 }
@@ -36,28 +36,28 @@ fn record_request(
     connection: &mut AppServerConnection,
     method: &str,
     params: &Value,
-) -> Option<ServerPendingRequest> {
+) -> Option<AppServerPendingRequest> {
     let native_id = params.get("threadId").and_then(Value::as_str).map(str::to_owned);
     match method {
         "initialize" => {
-            connection.initialize_state = ServerInitializeState::Initializing(Vec::new());
-            Some(ServerPendingRequest::Initialize)
+            connection.initialize_state = AppServerInitializeState::Initializing(Vec::new());
+            Some(AppServerPendingRequest::Initialize)
         }
         "thread/start" | "thread/resume" => {
-            let session = SessionKey(connection.replayed_openings);
-            connection.replayed_openings += 1;
+            let session = SessionKey(connection.replayed_opening_count);
+            connection.replayed_opening_count += 1;
             let opening = ThreadOpening::replayed(session, native_id, params);
-            Some(ServerPendingRequest::Open(opening))
+            Some(AppServerPendingRequest::Open(opening))
         }
         "turn/start" => {
             let native_id = native_id?;
             let line_number = connection.rpc.last_line_number();
             connection.threads.turns_mut(&native_id).record_prompt(line_number);
-            Some(ServerPendingRequest::Prompt { native_id })
+            Some(AppServerPendingRequest::Prompt { native_id })
         }
         "turn/interrupt" => {
             connection.threads.turns_mut(&native_id?).record_cancel();
-            Some(ServerPendingRequest::Interrupt)
+            Some(AppServerPendingRequest::Interrupt)
         }
         _ => None,
     }

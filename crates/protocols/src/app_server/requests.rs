@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::thread::ServerThreads;
-use crate::agent_requests::{AgentRequestTable, IdClaim, UnansweredRequest};
+use super::thread::AppServerThreads;
+use crate::agent_requests::{AgentRequestTable, IdRegistration, UnansweredRequest};
 use crate::model::command::{FormAction, RequestAnswer};
 use crate::model::ids::{RequestId, SessionKey};
 use crate::model::step::{
-    AgentRequest, AgentRequestKind, AnsweredCall, PermissionOption, PermissionOptionKind, Step,
+    AgentRequest, AgentRequestKind, AnsweredCall, PermissionOption, PermissionOptionKind,
+    ProtocolStep,
 };
 use crate::model::tool_call::{ToolCall, ToolKind};
 use crate::rpc::{METHOD_NOT_FOUND, RpcWriter};
@@ -16,7 +17,7 @@ use crate::turns::TurnCounts;
 
 /// Format of the answer to an open request.
 #[derive(Debug, Clone)]
-pub(super) enum ServerAnswerFormat {
+pub(super) enum AppServerAnswerFormat {
     /// Decision from a list, with the permissions that it grants.
     Decision { options: Vec<PermissionOption>, permissions: Value },
     /// Answers to questions with these ids.
@@ -27,27 +28,27 @@ pub(super) enum ServerAnswerFormat {
 
 /// Requests of the app server that are open.
 #[derive(Debug, Default)]
-pub(super) struct ServerRequests {
-    table: AgentRequestTable<ServerAnswerFormat>,
+pub(super) struct AppServerRequests {
+    table: AgentRequestTable<AppServerAnswerFormat>,
 }
 
-impl ServerRequests {
-    pub(super) fn record_answer(&mut self, id: RequestId, line: u64, answer: (bool, Value)) {
-        self.table.record_answer(id, line, answer);
+impl AppServerRequests {
+    pub(super) fn record_answer(&mut self, id: RequestId, line_number: u64, answer: (bool, Value)) {
+        self.table.record_answer(id, line_number, answer);
     }
 
     pub(super) fn receive(
         &mut self,
         id: &RequestId,
         (method, params): (&str, &Value),
-        threads: &mut ServerThreads,
+        threads: &mut AppServerThreads,
         rpc: &mut RpcWriter,
-    ) -> Vec<Step> {
-        if let IdClaim::Reused(reused_request) = self.table.register_id(id) {
+    ) -> Vec<ProtocolStep> {
+        if let IdRegistration::Reused(reused_request) = self.table.register_id(id) {
             let withdrawal = reused_request.map(|request| withdrawal_step(&request));
             let reply = (!self.table.take_recorded_answer(id)).then(|| rpc.reused_id_response(id));
             let error_step =
-                Step::protocol_error(format!("the agent used the request id {id} again"));
+                ProtocolStep::protocol_error(format!("the agent used the request id {id} again"));
             return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
         }
         let native_id = params.get("threadId").and_then(Value::as_str).unwrap_or_default();
@@ -65,7 +66,7 @@ impl ServerRequests {
         let is_in_turn = turns.is_some_and(|turns| turns.contains_request(answer_line));
         let Some(session) = key.filter(|_| is_in_turn) else {
             let cause = if key.is_some() { "outside of a turn" } else { "for an unknown session" };
-            let error_step = Step::protocol_error(format!("request {id} {cause}"));
+            let error_step = ProtocolStep::protocol_error(format!("request {id} {cause}"));
             return self
                 .reply_cancelled(id, &answer_format, rpc)
                 .into_iter()
@@ -77,8 +78,8 @@ impl ServerRequests {
         if answer_line.is_some() || is_cancelling {
             let result = self.table.recorded_result(id);
             let is_allowed = result.is_some_and(|it| it.get("decision") == Some(&json!("accept")));
-            let call = AnsweredCall::of(&kind, is_allowed);
-            let answered = Step::Answered { session, request: id.clone(), call };
+            let call = AnsweredCall::from_request_kind(&kind, is_allowed);
+            let answered = ProtocolStep::Answered { session, request: id.clone(), call };
             return self
                 .reply_cancelled(id, &answer_format, rpc)
                 .into_iter()
@@ -90,15 +91,18 @@ impl ServerRequests {
             session,
             answer_context: answer_format,
         });
-        vec![Step::Request { session, request: Box::new(AgentRequest { id: id.clone(), kind }) }]
+        vec![ProtocolStep::Request {
+            session,
+            request: Box::new(AgentRequest { id: id.clone(), kind }),
+        }]
     }
 
     fn reply_cancelled(
         &mut self,
         id: &RequestId,
-        answer_format: &ServerAnswerFormat,
+        answer_format: &AppServerAnswerFormat,
         rpc: &mut RpcWriter,
-    ) -> Option<Step> {
+    ) -> Option<ProtocolStep> {
         (!self.table.take_recorded_answer(id))
             .then(|| rpc.result_response(id, &cancelled_result(answer_format)))
     }
@@ -108,13 +112,13 @@ impl ServerRequests {
         (session, id): (SessionKey, &RequestId),
         answer: RequestAnswer,
         rpc: &mut RpcWriter,
-    ) -> Vec<Step> {
+    ) -> Vec<ProtocolStep> {
         let Some(request) = self.table.find(id) else { return Vec::new() };
         if request.session != session {
-            return vec![Step::protocol_error("the request belongs to another session")];
+            return vec![ProtocolStep::protocol_error("the request belongs to another session")];
         }
         let Some(result) = answer_result(&request.answer_context, answer) else {
-            return vec![Step::protocol_error("the answer does not fit the request")];
+            return vec![ProtocolStep::protocol_error("the answer does not fit the request")];
         };
         self.table.remove_request(id);
         vec![rpc.result_response(id, &result)]
@@ -122,7 +126,11 @@ impl ServerRequests {
 
     /// Handles the report that a request needs no answer any more. It receives one nevertheless: a replay could not
     /// distinguish a request without an answer from one whose answer was not written.
-    pub(super) fn handle_resolved(&mut self, params: &Value, rpc: &mut RpcWriter) -> Vec<Step> {
+    pub(super) fn handle_resolved(
+        &mut self,
+        params: &Value,
+        rpc: &mut RpcWriter,
+    ) -> Vec<ProtocolStep> {
         let id = params.get("requestId").and_then(RequestId::from_json);
         let Some(request) = id.and_then(|id| self.table.remove_request(&id)) else {
             return Vec::new();
@@ -133,7 +141,11 @@ impl ServerRequests {
         ]
     }
 
-    pub(super) fn cancel_all(&mut self, session: SessionKey, rpc: &mut RpcWriter) -> Vec<Step> {
+    pub(super) fn cancel_all(
+        &mut self,
+        session: SessionKey,
+        rpc: &mut RpcWriter,
+    ) -> Vec<ProtocolStep> {
         let cancelled_requests = self.table.remove_requests_of(session).into_iter();
         cancelled_requests
             .flat_map(|request| {
@@ -146,16 +158,16 @@ impl ServerRequests {
     }
 }
 
-fn withdrawal_step(request: &UnansweredRequest<ServerAnswerFormat>) -> Step {
-    Step::Withdraw { session: request.session, request: request.id.clone() }
+fn withdrawal_step(request: &UnansweredRequest<AppServerAnswerFormat>) -> ProtocolStep {
+    ProtocolStep::Withdrawn { session: request.session, request: request.id.clone() }
 }
 
 /// Reads a request; `None` if the client does not offer its method.
 fn parse_request(
     method: &str,
     params: &Value,
-    thread: Option<&mut super::thread::ServerThread>,
-) -> Option<(ServerAnswerFormat, AgentRequestKind)> {
+    thread: Option<&mut super::thread::AppServerThread>,
+) -> Option<(AppServerAnswerFormat, AgentRequestKind)> {
     let string_field = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
     let kind = match method {
         "item/commandExecution/requestApproval" => ToolKind::Execute,
@@ -166,7 +178,7 @@ fn parse_request(
             let (message, schema) = questions_form(questions?);
             let call_id = string_field("itemId");
             return Some((
-                ServerAnswerFormat::Questions,
+                AppServerAnswerFormat::Questions,
                 AgentRequestKind::Form { message, schema, call_id },
             ));
         }
@@ -174,7 +186,7 @@ fn parse_request(
             let message = string_field("message").unwrap_or_default();
             let schema = params.get("requestedSchema").cloned().unwrap_or_default();
             let kind = AgentRequestKind::Form { message, schema, call_id: None };
-            return Some((ServerAnswerFormat::Elicitation, kind));
+            return Some((AppServerAnswerFormat::Elicitation, kind));
         }
         _ => return None,
     };
@@ -187,7 +199,7 @@ fn parse_request(
     call.title = string_field("reason").or(call.title);
     let options = parse_decisions(params.get("availableDecisions"));
     let permissions = params.get("permissions").cloned().unwrap_or_default();
-    let answer_format = ServerAnswerFormat::Decision { options: options.clone(), permissions };
+    let answer_format = AppServerAnswerFormat::Decision { options: options.clone(), permissions };
     Some((answer_format, AgentRequestKind::Permission { call, options }))
 }
 
@@ -229,13 +241,13 @@ fn questions_form(questions: &[Value]) -> (String, Value) {
     (texts.join("\n"), json!({"type": "object", "properties": fields}))
 }
 
-fn cancelled_result(answer_format: &ServerAnswerFormat) -> Value {
+fn cancelled_result(answer_format: &AppServerAnswerFormat) -> Value {
     match answer_format {
-        ServerAnswerFormat::Decision { options, .. } => {
+        AppServerAnswerFormat::Decision { options, .. } => {
             decision_result(options, &["cancel", "decline"])
         }
-        ServerAnswerFormat::Questions => json!({"answers": {}}),
-        ServerAnswerFormat::Elicitation => json!({"action": "cancel"}),
+        AppServerAnswerFormat::Questions => json!({"answers": {}}),
+        AppServerAnswerFormat::Elicitation => json!({"action": "cancel"}),
     }
 }
 
@@ -250,10 +262,10 @@ fn decision_result(options: &[PermissionOption], preferred_names: &[&str]) -> Va
 }
 
 /// Returns the result that expresses the answer; `None` if the answer does not fit.
-fn answer_result(answer_format: &ServerAnswerFormat, answer: RequestAnswer) -> Option<Value> {
+fn answer_result(answer_format: &AppServerAnswerFormat, answer: RequestAnswer) -> Option<Value> {
     match (answer_format, answer) {
-        (answer_format, RequestAnswer::Cancelled) => Some(cancelled_result(answer_format)),
-        (ServerAnswerFormat::Decision { options, permissions }, RequestAnswer::Allow) => {
+        (answer_format, RequestAnswer::Cancel) => Some(cancelled_result(answer_format)),
+        (AppServerAnswerFormat::Decision { options, permissions }, RequestAnswer::Allow) => {
             let offers_accept =
                 options.iter().any(|option| option.kind == PermissionOptionKind::AllowOnce);
             let accept_result = match permissions {
@@ -266,15 +278,16 @@ fn answer_result(answer_format: &ServerAnswerFormat, answer: RequestAnswer) -> O
                 decision_result(options, &["decline", "cancel"])
             })
         }
-        (ServerAnswerFormat::Decision { options, .. }, RequestAnswer::Deny { .. }) => {
+        (AppServerAnswerFormat::Decision { options, .. }, RequestAnswer::Deny { .. }) => {
             Some(decision_result(options, &["decline", "cancel"]))
         }
-        (ServerAnswerFormat::Decision { .. }, RequestAnswer::Form { .. }) => None,
-        (ServerAnswerFormat::Questions | ServerAnswerFormat::Elicitation, RequestAnswer::Allow) => {
-            None
-        }
+        (AppServerAnswerFormat::Decision { .. }, RequestAnswer::Form { .. }) => None,
         (
-            ServerAnswerFormat::Questions,
+            AppServerAnswerFormat::Questions | AppServerAnswerFormat::Elicitation,
+            RequestAnswer::Allow,
+        ) => None,
+        (
+            AppServerAnswerFormat::Questions,
             RequestAnswer::Form { action: FormAction::Accept(values) },
         ) => {
             let values = values.as_object().cloned().unwrap_or_default();
@@ -286,16 +299,18 @@ fn answer_result(answer_format: &ServerAnswerFormat, answer: RequestAnswer) -> O
             Some(json!({"answers": answers}))
         }
         (
-            ServerAnswerFormat::Questions,
+            AppServerAnswerFormat::Questions,
             RequestAnswer::Deny { .. } | RequestAnswer::Form { .. },
         ) => Some(cancelled_result(answer_format)),
-        (ServerAnswerFormat::Elicitation, RequestAnswer::Deny { .. }) => {
+        (AppServerAnswerFormat::Elicitation, RequestAnswer::Deny { .. }) => {
             Some(json!({"action": "decline"}))
         }
-        (ServerAnswerFormat::Elicitation, RequestAnswer::Form { action }) => Some(match action {
-            FormAction::Accept(values) => json!({"action": "accept", "content": values}),
-            FormAction::Decline => json!({"action": "decline"}),
-            FormAction::Cancel => json!({"action": "cancel"}),
-        }),
+        (AppServerAnswerFormat::Elicitation, RequestAnswer::Form { action }) => {
+            Some(match action {
+                FormAction::Accept(values) => json!({"action": "accept", "content": values}),
+                FormAction::Decline => json!({"action": "decline"}),
+                FormAction::Cancel => json!({"action": "cancel"}),
+            })
+        }
     }
 }

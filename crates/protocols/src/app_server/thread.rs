@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::model::command::SessionStart;
 use crate::model::ids::SessionKey;
-use crate::model::step::{OpenFault, Step, TokenUsage};
+use crate::model::step::{OpenFault, ProtocolStep, TokenUsage};
 use crate::turns::TurnCounts;
 
 /// Names of sandboxes in requests and in responses.
@@ -63,8 +63,8 @@ impl ThreadOpening {
         (method, Value::Object(self.params.clone()))
     }
 
-    pub(super) fn failed_step(&self, fault: OpenFault, message: &str) -> Step {
-        Step::OpenFailed { session: self.session, fault, message: message.to_owned() }
+    pub(super) fn failed_step(&self, fault: OpenFault, message: &str) -> ProtocolStep {
+        ProtocolStep::OpenFailed { session: self.session, fault, message: message.to_owned() }
     }
 
     fn mode(&self) -> Option<&str> {
@@ -74,7 +74,7 @@ impl ThreadOpening {
 
 /// Open thread.
 #[derive(Debug, Default)]
-pub(super) struct ServerThread {
+pub(super) struct AppServerThread {
     native_id: String,
     /// Id of the turn in progress, once reported.
     pub(super) turn_id: Option<String>,
@@ -92,7 +92,7 @@ pub(super) struct ServerThread {
     pub(super) model: Option<String>,
 }
 
-impl ServerThread {
+impl AppServerThread {
     /// Clears what belongs to the turn; returns its usage.
     pub(super) fn end_turn(&mut self) -> Option<TokenUsage> {
         let (native_id, model) = (std::mem::take(&mut self.native_id), self.model.take());
@@ -103,13 +103,13 @@ impl ServerThread {
 
 /// Threads by key and by native id.
 #[derive(Debug, Default)]
-pub(super) struct ServerThreads {
-    open_threads: BTreeMap<SessionKey, ServerThread>,
+pub(super) struct AppServerThreads {
+    open_threads: BTreeMap<SessionKey, AppServerThread>,
     keys_by_native_id: HashMap<String, SessionKey>,
     turns_by_native_id: HashMap<String, TurnCounts>,
 }
 
-impl ServerThreads {
+impl AppServerThreads {
     pub(super) fn contains(&self, key: SessionKey) -> bool {
         self.open_threads.contains_key(&key)
     }
@@ -126,7 +126,7 @@ impl ServerThreads {
         self.open_threads.values().map(|thread| thread.native_id.clone()).collect()
     }
 
-    pub(super) fn find_mut(&mut self, key: SessionKey) -> Option<&mut ServerThread> {
+    pub(super) fn find_mut(&mut self, key: SessionKey) -> Option<&mut AppServerThread> {
         self.open_threads.get_mut(&key)
     }
 
@@ -145,7 +145,11 @@ impl ServerThreads {
     }
 
     /// Adds a thread, if the response confirms the sandbox of the request.
-    pub(super) fn handle_open_response(&mut self, opening: ThreadOpening, result: &Value) -> Step {
+    pub(super) fn handle_open_response(
+        &mut self,
+        opening: ThreadOpening,
+        result: &Value,
+    ) -> ProtocolStep {
         let string_at =
             |path: &str| result.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let Some(native_id) = string_at("/thread/id").or_else(|| opening.resume_id.clone()) else {
@@ -167,14 +171,14 @@ impl ServerThreads {
             return opening.failed_step(fault, &message);
         }
         let (session, model) = (opening.session, string_at("/model"));
-        let thread = ServerThread {
+        let thread = AppServerThread {
             native_id: native_id.clone(),
             model: model.clone(),
-            ..ServerThread::default()
+            ..AppServerThread::default()
         };
         self.keys_by_native_id.insert(native_id.clone(), session);
         self.open_threads.insert(session, thread);
         let modes = SANDBOX_NAMES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        Step::Opened { session, id: native_id, modes, mode, model }
+        ProtocolStep::Opened { session, id: native_id, modes, mode, model }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::fault::AgentError;
+use crate::agent_error::AgentError;
 use crate::model::command::{PromptPart, ResourceBody};
 use crate::model::ids::SessionKey;
-use crate::model::step::{Step, TextRole, TokenUsage, TurnOutcome, UsageCost};
+use crate::model::step::{ProtocolStep, TextRole, TokenUsage, TurnOutcome, UsageCost};
 use crate::model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};
 use crate::subject::{add_path, apply_args};
 
@@ -33,12 +33,12 @@ const TOOL_KINDS: &[(&str, ToolKind)] = &[
 
 /// State that turns messages into steps.
 #[derive(Debug, Default)]
-pub(super) struct StepBuilder {
+pub(super) struct MessageTranslator {
     calls: HashMap<String, ToolCall>,
     pub(super) mode: Option<String>,
 }
 
-impl StepBuilder {
+impl MessageTranslator {
     pub(super) fn end_turn(&mut self) {
         self.calls.clear();
     }
@@ -66,14 +66,19 @@ impl StepBuilder {
         call
     }
 
-    pub(super) fn change_mode(&mut self, session: SessionKey, mode: &str) -> Option<Step> {
+    pub(super) fn change_mode(&mut self, session: SessionKey, mode: &str) -> Option<ProtocolStep> {
         let is_new = self.mode.as_deref() != Some(mode);
         self.mode = Some(mode.to_owned());
-        is_new.then(|| Step::ModeChanged { session, mode: mode.to_owned() })
+        is_new.then(|| ProtocolStep::ModeChanged { session, mode: mode.to_owned() })
     }
 
     /// Returns the steps of a message. Unknown messages have none.
-    pub(super) fn steps(&mut self, session: SessionKey, kind: &str, message: &Value) -> Vec<Step> {
+    pub(super) fn steps(
+        &mut self,
+        session: SessionKey,
+        kind: &str,
+        message: &Value,
+    ) -> Vec<ProtocolStep> {
         let content = message.pointer("/message/content").and_then(Value::as_array);
         match kind {
             "assistant" => {
@@ -93,7 +98,7 @@ impl StepBuilder {
             "system" => {
                 let string_field = |name: &str| message.get(name).and_then(Value::as_str);
                 if string_field("subtype") == Some("compact_boundary") {
-                    return vec![Step::Compacted { session }];
+                    return vec![ProtocolStep::Compacted { session }];
                 }
                 let mode =
                     string_field("permissionMode").and_then(|mode| self.change_mode(session, mode));
@@ -109,7 +114,7 @@ impl StepBuilder {
         session: SessionKey,
         block: &Value,
         message_id: Option<&str>,
-    ) -> Option<Step> {
+    ) -> Option<ProtocolStep> {
         let string_field = |name: &str| block.get(name).and_then(Value::as_str);
         let role = match string_field("type")? {
             "text" => TextRole::Answer,
@@ -118,7 +123,7 @@ impl StepBuilder {
                 let input = block.get("input").cloned().unwrap_or_default();
                 let call =
                     Box::new(self.record_call(string_field("id")?, string_field("name")?, &input));
-                return Some(Step::Tool { session, call, is_new: true });
+                return Some(ProtocolStep::Tool { session, call, is_new: true });
             }
             _ => return None,
         };
@@ -126,15 +131,15 @@ impl StepBuilder {
             .or_else(|| string_field("thinking"))
             .filter(|text| !text.is_empty())?;
         let message_id = Some(message_id?.to_owned());
-        Some(Step::Text { session, message_id, role, text: text.to_owned() })
+        Some(ProtocolStep::Text { session, message_id, role, text: text.to_owned() })
     }
 
-    fn tool_result_step(&mut self, session: SessionKey, block: &Value) -> Option<Step> {
+    fn tool_result_step(&mut self, session: SessionKey, block: &Value) -> Option<ProtocolStep> {
         let id = block.get("tool_use_id")?.as_str()?;
         let call = self.calls.get_mut(id)?;
         let is_error = block.get("is_error") == Some(&Value::Bool(true));
         call.status = if is_error { ToolStatus::Failed } else { ToolStatus::Completed };
-        Some(Step::Tool { session, call: Box::new(call.clone()), is_new: false })
+        Some(ProtocolStep::Tool { session, call: Box::new(call.clone()), is_new: false })
     }
 }
 
@@ -162,7 +167,11 @@ pub(super) fn content_block(part: &PromptPart) -> Value {
 }
 
 /// Returns the end of a turn from its `result` message.
-pub(super) fn turn_ended_step(session: SessionKey, result: &Value, is_cancelling: bool) -> Step {
+pub(super) fn turn_ended_step(
+    session: SessionKey,
+    result: &Value,
+    is_cancelling: bool,
+) -> ProtocolStep {
     let string_field = |name: &str| result.get(name).and_then(Value::as_str);
     let is_error = result.get("is_error") == Some(&Value::Bool(true));
     let turn_outcome = match (string_field("subtype"), string_field("stop_reason")) {
@@ -184,7 +193,7 @@ pub(super) fn turn_ended_step(session: SessionKey, result: &Value, is_cancelling
         cost: cost.map(|amount| UsageCost { amount, currency: "USD".to_owned() }),
         ..TokenUsage::default()
     };
-    Step::TurnEnded { session, outcome: turn_outcome, usage: usage.into_non_empty() }
+    ProtocolStep::TurnEnded { session, outcome: turn_outcome, usage: usage.into_non_empty() }
 }
 
 fn failed_outcome(result: &Value) -> TurnOutcome {

@@ -2,18 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::messages::StepBuilder;
-use super::sender::ControlSender;
-use crate::agent_requests::{AgentRequestTable, IdClaim, UnansweredRequest};
+use super::messages::MessageTranslator;
+use super::writer::ControlWriter;
+use crate::agent_requests::{AgentRequestTable, IdRegistration, UnansweredRequest};
 use crate::model::command::RequestAnswer;
 use crate::model::ids::{RequestId, SessionKey};
 use crate::model::step::{
-    AgentRequest, AgentRequestKind, AnsweredCall, PermissionOption, PermissionOptionKind, Step,
+    AgentRequest, AgentRequestKind, AnsweredCall, PermissionOption, PermissionOptionKind,
+    ProtocolStep,
 };
 use crate::turns::TurnCounts;
 
 /// Text of the error that rejects a reused id. A replay recognizes it.
-const ID_IN_USE: &str = "the id of the request is already in use";
+const ID_IN_USE_MESSAGE: &str = "the id of the request is already in use";
 
 /// Requests of the agent that are open, with the input of their tools.
 #[derive(Debug, Default)]
@@ -23,45 +24,46 @@ pub(super) struct ControlRequests {
 
 /// Returns whether a sent response rejects a request with a reused id.
 pub(super) fn rejects_reused_id(message: &Value) -> bool {
-    message.pointer("/response/error").and_then(Value::as_str) == Some(ID_IN_USE)
+    message.pointer("/response/error").and_then(Value::as_str) == Some(ID_IN_USE_MESSAGE)
 }
 
 impl ControlRequests {
-    pub(super) fn record_answer(&mut self, id: RequestId, line: u64, answer: (bool, Value)) {
-        self.table.record_answer(id, line, answer);
+    pub(super) fn record_answer(&mut self, id: RequestId, line_number: u64, answer: (bool, Value)) {
+        self.table.record_answer(id, line_number, answer);
     }
 
     pub(super) fn receive(
         &mut self,
         message: &Value,
-        (session, turns, step_builder): (Option<SessionKey>, &TurnCounts, &mut StepBuilder),
-        sender: &mut ControlSender,
-    ) -> Vec<Step> {
+        (session, turns, translator): (Option<SessionKey>, &TurnCounts, &mut MessageTranslator),
+        writer: &mut ControlWriter,
+    ) -> Vec<ProtocolStep> {
         let string_at = |path: &str| message.pointer(path).and_then(Value::as_str);
         let Some(id) = string_at("/request_id").map(|id| RequestId::Text(id.to_owned())) else {
-            return vec![Step::protocol_error("control request without an id")];
+            return vec![ProtocolStep::protocol_error("control request without an id")];
         };
-        if let IdClaim::Reused(reused_request) = self.table.register_id(&id) {
+        if let IdRegistration::Reused(reused_request) = self.table.register_id(&id) {
             let withdrawal = reused_request.map(|request| withdrawal_step(&request));
-            let reply = self.reply(&id, &Err(ID_IN_USE), sender);
+            let reply = self.reply(&id, &Err(ID_IN_USE_MESSAGE), writer);
             let error_step =
-                Step::protocol_error(format!("the agent used the request id {id} again"));
+                ProtocolStep::protocol_error(format!("the agent used the request id {id} again"));
             return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
         }
         if string_at("/request/subtype") != Some("can_use_tool") {
-            let reply = self.reply(&id, &Err("the client does not offer this request"), sender);
+            let reply = self.reply(&id, &Err("the client does not offer this request"), writer);
             return reply.into_iter().collect();
         }
         let answer_line = self.table.recorded_answer_line(&id);
         let is_in_turn = turns.contains_request(answer_line);
         let Some(session) = session.filter(|_| is_in_turn) else {
-            let reply = self.reply(&id, &Ok(cancelled_result()), sender);
-            let error_step = Step::protocol_error(format!("request {id} outside of a turn"));
+            let reply = self.reply(&id, &Ok(cancelled_result()), writer);
+            let error_step =
+                ProtocolStep::protocol_error(format!("request {id} outside of a turn"));
             return reply.into_iter().chain([error_step]).collect();
         };
         let input = message.pointer("/request/input").cloned().unwrap_or_default();
         let tool_name = string_at("/request/tool_name").unwrap_or_default();
-        let mut call = step_builder.record_call(
+        let mut call = translator.record_call(
             string_at("/request/tool_use_id").unwrap_or_default(),
             tool_name,
             &input,
@@ -72,8 +74,8 @@ impl ControlRequests {
             let result = self.table.recorded_result(&id);
             let is_allowed = result.is_some_and(|it| it.get("behavior") == Some(&json!("allow")));
             let call = Some(AnsweredCall { id: call.id, is_allowed });
-            let reply = self.reply(&id, &Ok(cancelled_result()), sender);
-            let answered = Step::Answered { session, request: id, call };
+            let reply = self.reply(&id, &Ok(cancelled_result()), writer);
+            let answered = ProtocolStep::Answered { session, request: id, call };
             return reply.into_iter().chain([answered]).collect();
         }
         let option = |id: &str, name: &str, kind| PermissionOption {
@@ -87,7 +89,7 @@ impl ControlRequests {
         ];
         let kind = AgentRequestKind::Permission { call, options };
         self.table.insert(UnansweredRequest { id: id.clone(), session, answer_context: input });
-        vec![Step::Request { session, request: Box::new(AgentRequest { id, kind }) }]
+        vec![ProtocolStep::Request { session, request: Box::new(AgentRequest { id, kind }) }]
     }
 
     /// Answers a request, unless a replayed line answers it.
@@ -95,20 +97,20 @@ impl ControlRequests {
         &mut self,
         id: &RequestId,
         response: &Result<Value, &str>,
-        sender: &mut ControlSender,
-    ) -> Option<Step> {
-        (!self.table.take_recorded_answer(id)).then(|| response_step(id, response, sender))
+        writer: &mut ControlWriter,
+    ) -> Option<ProtocolStep> {
+        (!self.table.take_recorded_answer(id)).then(|| response_step(id, response, writer))
     }
 
     pub(super) fn answer(
         &mut self,
         (session, id): (SessionKey, &RequestId),
         answer: RequestAnswer,
-        sender: &mut ControlSender,
-    ) -> Vec<Step> {
+        writer: &mut ControlWriter,
+    ) -> Vec<ProtocolStep> {
         let Some(request) = self.table.find(id) else { return Vec::new() };
         if request.session != session {
-            return vec![Step::protocol_error("the request belongs to another session")];
+            return vec![ProtocolStep::protocol_error("the request belongs to another session")];
         }
         let response = match answer {
             RequestAnswer::Allow => {
@@ -117,33 +119,37 @@ impl ControlRequests {
             RequestAnswer::Deny { message } => {
                 json!({"behavior": "deny", "message": message.as_deref().unwrap_or("denied")})
             }
-            RequestAnswer::Cancelled => cancelled_result(),
+            RequestAnswer::Cancel => cancelled_result(),
             RequestAnswer::Form { .. } => {
-                return vec![Step::protocol_error("the answer does not fit the request")];
+                return vec![ProtocolStep::protocol_error("the answer does not fit the request")];
             }
         };
         self.table.remove_request(id);
-        vec![response_step(id, &Ok(response), sender)]
+        vec![response_step(id, &Ok(response), writer)]
     }
 
-    pub(super) fn withdraw(&mut self, message: &Value, sender: &mut ControlSender) -> Vec<Step> {
+    pub(super) fn withdraw(
+        &mut self,
+        message: &Value,
+        writer: &mut ControlWriter,
+    ) -> Vec<ProtocolStep> {
         let id = message.get("request_id").and_then(RequestId::from_json);
         let Some(request) = id.and_then(|id| self.table.remove_request(&id)) else {
             return Vec::new();
         };
-        vec![response_step(&request.id, &Ok(cancelled_result()), sender), withdrawal_step(&request)]
+        vec![response_step(&request.id, &Ok(cancelled_result()), writer), withdrawal_step(&request)]
     }
 
     pub(super) fn cancel_all(
         &mut self,
         session: SessionKey,
-        sender: &mut ControlSender,
-    ) -> Vec<Step> {
+        writer: &mut ControlWriter,
+    ) -> Vec<ProtocolStep> {
         let cancelled_requests = self.table.remove_requests_of(session).into_iter();
         cancelled_requests
             .flat_map(|request| {
                 [
-                    response_step(&request.id, &Ok(cancelled_result()), sender),
+                    response_step(&request.id, &Ok(cancelled_result()), writer),
                     withdrawal_step(&request),
                 ]
             })
@@ -154,18 +160,18 @@ impl ControlRequests {
 fn response_step(
     id: &RequestId,
     response: &Result<Value, &str>,
-    sender: &mut ControlSender,
-) -> Step {
+    writer: &mut ControlWriter,
+) -> ProtocolStep {
     let id = id.to_json();
     let response = match response {
         Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
         Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
     };
-    sender.send_line(&json!({"type": "control_response", "response": response}))
+    writer.send_line(&json!({"type": "control_response", "response": response}))
 }
 
-fn withdrawal_step(request: &UnansweredRequest<Value>) -> Step {
-    Step::Withdraw { session: request.session, request: request.id.clone() }
+fn withdrawal_step(request: &UnansweredRequest<Value>) -> ProtocolStep {
+    ProtocolStep::Withdrawn { session: request.session, request: request.id.clone() }
 }
 
 fn cancelled_result() -> Value {

@@ -29,7 +29,7 @@ pub struct ClientInfo {
 pub enum Command {
     /// Starts the protocol. Must be the first command of a connection.
     Initialize,
-    /// Opens a session. The result is [`crate::Step::Opened`] or [`crate::Step::OpenFailed`].
+    /// Opens a session. The result is [`crate::ProtocolStep::Opened`] or [`crate::ProtocolStep::OpenFailed`].
     Open {
         /// Key of the new session. A key that is in use fails the opening.
         session: SessionKey,
@@ -45,7 +45,7 @@ pub enum Command {
         /// `codex app-server` takes them as fields of the open request. claude-control has none.
         options: Vec<(String, String)>,
     },
-    /// Starts a turn. Exactly one [`crate::Step::TurnEnded`] follows, unless a turn is in progress already.
+    /// Starts a turn. Exactly one [`crate::ProtocolStep::TurnEnded`] follows, unless a turn is in progress already.
     Prompt {
         /// Session of the turn.
         session: SessionKey,
@@ -80,7 +80,7 @@ pub enum Command {
         /// Id of the model.
         model: String,
     },
-    /// Closes a session. [`crate::Step::Closed`] follows, at once if the agent cannot close sessions.
+    /// Closes a session. [`crate::ProtocolStep::Closed`] follows, at once if the agent cannot close sessions.
     Close {
         /// Session to close.
         session: SessionKey,
@@ -94,7 +94,7 @@ pub enum SessionStart {
     New,
     /// Conversation that the agent has stored.
     Resume {
-        /// Native id of the conversation, from [`crate::Step::Opened`].
+        /// Native id of the conversation, from [`crate::ProtocolStep::Opened`].
         id: String,
     },
 }
@@ -158,7 +158,7 @@ pub enum RequestAnswer {
         message: Option<String>,
     },
     /// Cancels the request.
-    Cancelled,
+    Cancel,
     /// Answers a form. Invalid for a permission request, which then stays open.
     Form {
         /// Values, or their refusal.

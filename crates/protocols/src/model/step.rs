@@ -9,7 +9,7 @@ use super::tool_call::ToolCall;
 
 /// Result of a command or of output of the agent, in order.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum ProtocolStep {
     /// Complete line, with its line feed, to write to the standard input of the process.
     Send(Vec<u8>),
     /// Answer of the agent to `initialize`.
@@ -132,7 +132,7 @@ pub enum Step {
         call: Option<AnsweredCall>,
     },
     /// Request that is no longer open: the agent withdrew it, ended its turn, or used its id again.
-    Withdraw {
+    Withdrawn {
         /// Session of the caller.
         session: SessionKey,
         /// Id of the request.
@@ -155,7 +155,7 @@ pub enum Step {
     },
 }
 
-impl Step {
+impl ProtocolStep {
     /// Returns the step that reports a fault of the protocol.
     pub(crate) fn protocol_error(message: impl Into<String>) -> Self {
         Self::ProtocolError { message: message.into() }
@@ -310,7 +310,7 @@ pub struct AnsweredCall {
 
 impl AnsweredCall {
     /// Returns the call of a request with this answer; `None` if the request is not about a tool call.
-    pub(crate) fn of(kind: &AgentRequestKind, is_allowed: bool) -> Option<Self> {
+    pub(crate) fn from_request_kind(kind: &AgentRequestKind, is_allowed: bool) -> Option<Self> {
         match kind {
             AgentRequestKind::Permission { call, .. } => {
                 Some(Self { id: call.id.clone(), is_allowed })

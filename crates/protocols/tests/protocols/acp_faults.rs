@@ -25,7 +25,7 @@ fn an_answer_selects_only_options_that_apply_once() {
     let cases: &[(PermissionOptions, RequestAnswer, Value)] = &[
         (DEFAULT_OPTIONS, RequestAnswer::Allow, selected_result("once")),
         (DEFAULT_OPTIONS, RequestAnswer::Deny { message: None }, selected_result("no")),
-        (DEFAULT_OPTIONS, RequestAnswer::Cancelled, cancelled_result()),
+        (DEFAULT_OPTIONS, RequestAnswer::Cancel, cancelled_result()),
         (
             &[("always", "allow_always"), ("no", "reject_once")],
             RequestAnswer::Allow,
@@ -142,18 +142,18 @@ fn a_withdrawn_request_is_answered_and_reported() {
     let params = json!({"requestId": 4});
     script.receive_message(&json!({"method": "$/cancel_request", "params": params}));
     assert_eq!(script.last_sent(), json!({"id": 4, "result": cancelled_result()}));
-    assert_eq!(script.step_texts, ["Withdraw { session: SessionKey(0), request: Number(4) }"]);
+    assert_eq!(script.step_texts, ["Withdrawn { session: SessionKey(0), request: Number(4) }"]);
 }
 
 #[test]
 fn a_turn_that_ends_withdraws_its_open_requests() {
     let mut script = ScriptedConnection::with_running_turn();
-    let prompt = json!(3);
+    let prompt_id = json!(3);
     script.request_permission(0, "s", DEFAULT_OPTIONS);
     script.clear();
-    script.receive_message(&json!({"id": prompt, "result": {"stopReason": "refusal"}}));
+    script.receive_message(&json!({"id": prompt_id, "result": {"stopReason": "refusal"}}));
     assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled_result()}));
-    let expected = ["Withdraw { session: SessionKey(0), request: Number(0) }", "end Refusal"];
+    let expected = ["Withdrawn { session: SessionKey(0), request: Number(0) }", "end Refusal"];
     assert_eq!(script.step_texts, expected);
 }
 
@@ -165,7 +165,7 @@ fn form_answers_become_actions() {
         (RequestAnswer::Form { action: FormAction::Decline }, json!({"action": "decline"})),
         (RequestAnswer::Deny { message: None }, json!({"action": "decline"})),
         (RequestAnswer::Form { action: FormAction::Cancel }, json!({"action": "cancel"})),
-        (RequestAnswer::Cancelled, json!({"action": "cancel"})),
+        (RequestAnswer::Cancel, json!({"action": "cancel"})),
     ];
     for (answer, expected) in cases {
         let mut script = ScriptedConnection::with_running_turn();
@@ -196,7 +196,7 @@ fn a_long_line_is_skipped_and_reported() {
     let mut script = ScriptedConnection::with_running_turn();
     script.connection =
         std::mem::replace(&mut script.connection, new_connection(ProtocolKind::Acp))
-            .with_max_line(300);
+            .with_max_line_bytes(300);
     let chunk = |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
     script.receive_update(&chunk(&"x".repeat(400)));
     script.receive_update(&chunk("next"));
@@ -234,9 +234,9 @@ fn the_end_of_the_output_ends_turns_and_openings() {
     turn.request_permission(0, "s", DEFAULT_OPTIONS);
     turn.clear();
     turn.receive_bytes(b"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"notice\",\"text\":\"bye\"}}}");
-    let steps = turn.connection.end_of_output();
+    let steps = turn.connection.handle_end_of_output();
     turn.record_steps(&steps);
-    let withdrawn = "Withdraw { session: SessionKey(0), request: Number(0) }";
+    let withdrawn = "Withdrawn { session: SessionKey(0), request: Number(0) }";
     let warning = "Warning { session: SessionKey(0), text: \"bye\" }";
     assert_eq!(turn.step_texts, [warning, withdrawn, "end Lost"]);
     turn.prompt("more");
@@ -244,7 +244,7 @@ fn the_end_of_the_output_ends_turns_and_openings() {
 
     let mut opening = ScriptedConnection::start(&json!({}));
     opening.run_command(new_session_command(None));
-    let steps = opening.connection.end_of_output();
+    let steps = opening.connection.handle_end_of_output();
     opening.record_steps(&steps);
     assert_eq!(opening.step_texts, ["open failed Other: the process has ended"]);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::scripted_connection::{
     SESSION_KEY, ScriptedConnection, new_session_command, open_command,
 };
-use crate::timeline::{Event, check_every_crash, new_connection};
+use crate::timeline::{TimelineEvent, check_every_crash, new_connection};
 
 #[test]
 fn an_unconfirmed_mode_fails_the_opening() {
@@ -190,7 +190,7 @@ fn an_agent_of_another_version_fails_initialize() {
 #[test]
 fn a_reopened_conversation_keeps_its_turn_in_a_replay() {
     let agent_response = |id: i64, result: &Value| {
-        Event::Agent(format!("{}\n", json!({"id": id, "result": result})).into_bytes())
+        TimelineEvent::Agent(format!("{}\n", json!({"id": id, "result": result})).into_bytes())
     };
     let second_key = algonius_protocols::SessionKey(1);
     let mut resume_command = open_command(SessionStart::Resume { id: "s".to_owned() }, Some("ask"));
@@ -199,16 +199,16 @@ fn a_reopened_conversation_keeps_its_turn_in_a_replay() {
     }
     let capabilities = json!({"sessionCapabilities": {"close": {}, "resume": {}}});
     let events = [
-        Event::Client(Command::Initialize),
+        TimelineEvent::Client(Command::Initialize),
         agent_response(1, &json!({"protocolVersion": 1, "agentCapabilities": capabilities})),
-        Event::Client(new_session_command(None)),
+        TimelineEvent::Client(new_session_command(None)),
         agent_response(2, &json!({"sessionId": "s"})),
-        Event::Client(Command::Close { session: SESSION_KEY }),
+        TimelineEvent::Client(Command::Close { session: SESSION_KEY }),
         agent_response(3, &json!({})),
-        Event::Client(resume_command),
+        TimelineEvent::Client(resume_command),
         agent_response(4, &json!({})),
         agent_response(5, &json!({})),
-        Event::Client(Command::Prompt { session: second_key, parts: Vec::new() }),
+        TimelineEvent::Client(Command::Prompt { session: second_key, parts: Vec::new() }),
         agent_response(6, &json!({"stopReason": "end_turn"})),
     ];
     check_every_crash(ProtocolKind::Acp, &events);

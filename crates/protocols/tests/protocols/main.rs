@@ -8,10 +8,10 @@
 
 mod acp_faults;
 mod acp_openings;
-mod other_protocols;
+mod claude_and_codex;
 mod properties;
 mod scripted_connection;
 mod step_text;
 mod timeline;
 mod transcript;
-mod transcripts;
+mod transcript_tests;

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use algonius_protocols::{
-    Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, RequestId, SessionKey,
-    SessionStart, Step,
+    Command, FormAction, PromptPart, ProtocolKind, ProtocolStep, RequestAnswer, RequestId,
+    SessionKey, SessionStart,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::timeline::{Event, check_every_crash, new_connection, run_timeline, sent_bytes};
+use crate::timeline::{TimelineEvent, check_every_crash, new_connection, run_timeline, sent_bytes};
 
 /// Part of every option id that applies more than once.
 const ALWAYS: &str = "ALWAYS";
@@ -47,7 +47,7 @@ enum Action {
     },
     Withdraw(u8),
     /// Line that no agent should write.
-    Noise(u8),
+    UnexpectedLine(u8),
 }
 
 fn any_action() -> impl Strategy<Value = Action> {
@@ -64,20 +64,20 @@ fn any_action() -> impl Strategy<Value = Action> {
         6 => (byte(), byte(), byte()).prop_map(|(session, id, kind)| Action::Ask { session, id, kind }),
         4 => (byte(), byte()).prop_map(|(session, kind)| Action::Update { session, kind }),
         1 => byte().prop_map(Action::Withdraw),
-        1 => byte().prop_map(Action::Noise),
+        1 => byte().prop_map(Action::UnexpectedLine),
     ]
 }
 
 /// Run of actions against a live connection, which turns them into events.
 struct AcpRun {
     connection: algonius_protocols::Connection,
-    events: Vec<Event>,
-    steps: Vec<Step>,
+    events: Vec<TimelineEvent>,
+    steps: Vec<ProtocolStep>,
     /// Requests of the client without a response, with method and parameters.
     pending_requests: Vec<(Value, String, Value)>,
     native_ids: Vec<String>,
     opened_count: u32,
-    prompts: HashMap<SessionKey, usize>,
+    prompt_counts: HashMap<SessionKey, usize>,
 }
 
 impl AcpRun {
@@ -89,20 +89,20 @@ impl AcpRun {
             pending_requests: Vec::new(),
             native_ids: vec!["foreign".to_owned()],
             opened_count: 0,
-            prompts: HashMap::new(),
+            prompt_counts: HashMap::new(),
         };
-        run.push(Event::Client(Command::Initialize));
+        run.push(TimelineEvent::Client(Command::Initialize));
         let capabilities = json!({"sessionCapabilities": {"close": {}, "resume": {}}});
         run.respond(0, &json!({"protocolVersion": 1, "agentCapabilities": capabilities}));
         run
     }
 
-    fn push(&mut self, event: Event) {
+    fn push(&mut self, event: TimelineEvent) {
         let steps = crate::timeline::run_event(&mut self.connection, &event);
-        if let Event::Client(Command::Prompt { session, .. }) = &event
-            && !steps.iter().any(|step| matches!(step, Step::ProtocolError { .. }))
+        if let TimelineEvent::Client(Command::Prompt { session, .. }) = &event
+            && !steps.iter().any(|step| matches!(step, ProtocolStep::ProtocolError { .. }))
         {
-            *self.prompts.entry(*session).or_default() += 1;
+            *self.prompt_counts.entry(*session).or_default() += 1;
         }
         for line in sent_bytes(&steps).split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
         {
@@ -117,7 +117,7 @@ impl AcpRun {
     }
 
     fn push_message(&mut self, message: &Value) {
-        self.push(Event::Agent(format!("{message}\n").into_bytes()));
+        self.push(TimelineEvent::Agent(format!("{message}\n").into_bytes()));
     }
 
     fn respond(&mut self, index: usize, result: &Value) {
@@ -138,17 +138,19 @@ impl AcpRun {
             Action::Open { number, mode, resume } => self.open(number, mode, resume),
             Action::Prompt(session) => {
                 let parts = vec![PromptPart::Text("p".to_owned())];
-                self.push(Event::Client(Command::Prompt { session: self.session(session), parts }));
+                let session = self.session(session);
+                self.push(TimelineEvent::Client(Command::Prompt { session, parts }));
             }
             Action::Cancel(session) => {
-                self.push(Event::Client(Command::Cancel { session: self.session(session) }));
+                let session = self.session(session);
+                self.push(TimelineEvent::Client(Command::Cancel { session }));
             }
             Action::Close(session) => {
-                self.push(Event::Client(Command::Close { session: self.session(session) }));
+                self.push(TimelineEvent::Client(Command::Close { session: self.session(session) }));
             }
             Action::SetMode(session) => {
                 let (session, mode) = (self.session(session), format!("m{}", session % 3));
-                self.push(Event::Client(Command::SetMode { session, mode }));
+                self.push(TimelineEvent::Client(Command::SetMode { session, mode }));
             }
             Action::Answer { request, answer } => self.answer(request, answer),
             Action::Respond { request, kind } if !self.pending_requests.is_empty() => {
@@ -161,14 +163,14 @@ impl AcpRun {
                 let params = json!({"requestId": id % 8});
                 self.push_message(&json!({"method": "$/cancel_request", "params": params}));
             }
-            Action::Noise(kind) => {
+            Action::UnexpectedLine(kind) => {
                 let lines: [&[u8]; 4] = [
                     b"{\n",
                     b"{\"id\":900,\"result\":1}\n",
                     b"{\"id\":\"n\",\"method\":\"fs/x\"}\n",
                     b"\n",
                 ];
-                self.push(Event::Agent(lines[usize::from(kind) % lines.len()].to_vec()));
+                self.push(TimelineEvent::Agent(lines[usize::from(kind) % lines.len()].to_vec()));
             }
         }
     }
@@ -186,14 +188,14 @@ impl AcpRun {
         let cwd = "/".to_owned();
         let command = Command::Open { session, start, cwd, mode, model: None, options: Vec::new() };
         let before = self.pending_requests.len();
-        self.push(Event::Client(command));
+        self.push(TimelineEvent::Client(command));
         // Replay assigns keys in the order of the open requests, so an opening that sends none takes no key.
         self.opened_count += u32::from(self.pending_requests.len() > before);
     }
 
     fn answer(&mut self, request: u8, answer: u8) {
         let requests = self.steps.iter().filter_map(|step| match step {
-            Step::Request { session, request } => Some((*session, request.id.clone())),
+            ProtocolStep::Request { session, request } => Some((*session, request.id.clone())),
             _ => None,
         });
         let requests: Vec<_> = requests.collect();
@@ -202,10 +204,10 @@ impl AcpRun {
         let answer = match answer % 5 {
             0 | 1 => RequestAnswer::Allow,
             2 => RequestAnswer::Deny { message: None },
-            3 => RequestAnswer::Cancelled,
+            3 => RequestAnswer::Cancel,
             _ => RequestAnswer::Form { action: FormAction::Accept(json!({"a": 1})) },
         };
-        self.push(Event::Client(Command::Answer { session, request_id, answer }));
+        self.push(TimelineEvent::Client(Command::Answer { session, request_id, answer }));
     }
 
     fn respond_to(&mut self, index: usize, kind: u8) {
@@ -294,10 +296,10 @@ fn answered_ids(lines: &[u8]) -> Vec<String> {
     lines.filter(|line| line.get("method").is_none()).map(|line| line["id"].to_string()).collect()
 }
 
-fn turn_end_counts(steps: &[Step]) -> HashMap<SessionKey, usize> {
+fn turn_end_counts(steps: &[ProtocolStep]) -> HashMap<SessionKey, usize> {
     let mut counts = HashMap::new();
     for step in steps {
-        if let Step::TurnEnded { session, .. } = step {
+        if let ProtocolStep::TurnEnded { session, .. } = step {
             *counts.entry(*session).or_default() += 1;
         }
     }
@@ -311,10 +313,10 @@ proptest! {
     fn a_prompt_has_one_end(actions in prop::collection::vec(any_action(), 0..60)) {
         let mut run = run_actions(actions);
         for (session, count) in turn_end_counts(&run.steps) {
-            prop_assert!(count <= run.prompts[&session], "{:#?}", run.events);
+            prop_assert!(count <= run.prompt_counts[&session], "{:#?}", run.events);
         }
-        run.steps.extend(run.connection.end_of_output());
-        prop_assert_eq!(turn_end_counts(&run.steps), run.prompts, "{:#?}", run.events);
+        run.steps.extend(run.connection.handle_end_of_output());
+        prop_assert_eq!(turn_end_counts(&run.steps), run.prompt_counts, "{:#?}", run.events);
     }
 
     #[test]
@@ -331,14 +333,14 @@ proptest! {
         let mut open: HashSet<RequestId> = HashSet::new();
         for step in &run.steps {
             match step {
-                Step::Request { request, .. } => prop_assert!(open.insert(request.id.clone())),
-                Step::Withdraw { request, .. } => prop_assert!(open.contains(request)),
+                ProtocolStep::Request { request, .. } => prop_assert!(open.insert(request.id.clone())),
+                ProtocolStep::Withdrawn { request, .. } => prop_assert!(open.contains(request)),
                 _ => {}
             }
         }
         let mut requests: HashMap<String, usize> = HashMap::new();
         for event in &run.events {
-            if let Event::Agent(line) = event
+            if let TimelineEvent::Agent(line) = event
                 && let Ok(line) = serde_json::from_slice::<Value>(line)
                 && line.get("method").is_some() && line.get("id").is_some()
             {
@@ -372,21 +374,21 @@ proptest! {
         _ = connection.handle_output(&received);
         _ = connection.perform(Command::Initialize);
         _ = connection.handle_output(&received);
-        _ = connection.end_of_output();
+        _ = connection.handle_end_of_output();
     }
 
     /// A message of the right shape with a value of the wrong type anywhere.
     #[test]
     fn changed_messages_never_panic(
-        transcript_index in 0..crate::transcripts::TRANSCRIPTS.len(),
+        transcript_index in 0..crate::transcript_tests::TRANSCRIPTS.len(),
         position in any::<prop::sample::Index>(),
         replacement in "[\\[\\]{}\":,0-9a-z-]{0,6}",
         length in 0..12_usize,
     ) {
-        let (kind, name) = crate::transcripts::TRANSCRIPTS[transcript_index];
+        let (kind, name) = crate::transcript_tests::TRANSCRIPTS[transcript_index];
         let mut events = crate::transcript::transcript_events(&crate::transcript::read_transcript(kind, name));
-        let lines: Vec<_> = (0..events.len()).filter(|index| matches!(events[*index], Event::Agent(_))).collect();
-        if let Event::Agent(bytes) = &mut events[lines[position.index(lines.len())]] {
+        let lines: Vec<_> = (0..events.len()).filter(|index| matches!(events[*index], TimelineEvent::Agent(_))).collect();
+        if let TimelineEvent::Agent(bytes) = &mut events[lines[position.index(lines.len())]] {
             let start = position.index(bytes.len());
             let end = (start + length).min(bytes.len());
             bytes.splice(start..end, replacement.bytes());

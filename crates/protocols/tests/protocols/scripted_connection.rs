@@ -1,8 +1,8 @@
 //! Short scripts for ACP: a connection with an open session, and messages of an agent.
 
 use algonius_protocols::{
-    Command, Connection, PromptPart, ProtocolKind, RequestAnswer, RequestId, SessionKey,
-    SessionStart, Step,
+    Command, Connection, PromptPart, ProtocolKind, ProtocolStep, RequestAnswer, RequestId,
+    SessionKey, SessionStart,
 };
 use serde_json::{Value, json};
 
@@ -122,9 +122,9 @@ impl ScriptedConnection {
         requests.map(|request| request["id"].clone()).next_back().unwrap()
     }
 
-    pub(crate) fn record_steps(&mut self, steps: &[Step]) {
+    pub(crate) fn record_steps(&mut self, steps: &[ProtocolStep]) {
         for step in steps {
-            if let Step::Send(line) = step {
+            if let ProtocolStep::Send(line) = step {
                 self.written_bytes.extend_from_slice(line);
                 self.sent_messages.push(serde_json::from_slice(line).unwrap());
             }

@@ -1,23 +1,27 @@
 //! Short form of steps, for comparison with a file that people can read.
 
-use algonius_protocols::{AgentRequestKind, Step, ToolCall};
+use algonius_protocols::{AgentRequestKind, ProtocolStep, ToolCall};
 
 /// Returns one line for the step; `None` for a line to send, which other checks compare.
-pub(crate) fn step_text(step: &Step) -> Option<String> {
+pub(crate) fn step_text(step: &ProtocolStep) -> Option<String> {
     let text = match step {
-        Step::Send(_) => return None,
-        Step::Initialized(info) => {
+        ProtocolStep::Send(_) => return None,
+        ProtocolStep::Initialized(info) => {
             format!("initialized {} {} {:?}", info.name, info.version, info.capabilities)
         }
-        Step::Opened { id, modes, mode, model, .. } => {
+        ProtocolStep::Opened { id, modes, mode, model, .. } => {
             format!("opened {id} mode={mode:?} of {modes:?} model={model:?}")
         }
-        Step::OpenFailed { fault, message, .. } => format!("open failed {fault:?}: {message}"),
-        Step::Text { message_id, role, text, .. } => format!("{role:?} {message_id:?} {text:?}"),
-        Step::Tool { call, is_new, .. } => {
+        ProtocolStep::OpenFailed { fault, message, .. } => {
+            format!("open failed {fault:?}: {message}")
+        }
+        ProtocolStep::Text { message_id, role, text, .. } => {
+            format!("{role:?} {message_id:?} {text:?}")
+        }
+        ProtocolStep::Tool { call, is_new, .. } => {
             format!("{} {}", if *is_new { "tool" } else { "tool update" }, call_text(call))
         }
-        Step::Request { request, .. } => match &request.kind {
+        ProtocolStep::Request { request, .. } => match &request.kind {
             AgentRequestKind::Permission { call, options } => {
                 let options: Vec<_> = options.iter().map(|it| (&it.id, it.kind)).collect();
                 format!("ask {} {} options={options:?}", request.id, call_text(call))
@@ -28,7 +32,7 @@ pub(crate) fn step_text(step: &Step) -> Option<String> {
                 format!("ask {} form {message:?} {fields:?} {call_id:?}", request.id)
             }
         },
-        Step::TurnEnded { outcome, usage, .. } => match usage {
+        ProtocolStep::TurnEnded { outcome, usage, .. } => match usage {
             Some(usage) => {
                 format!("end {outcome:?} tokens {:?} to {:?}", usage.input, usage.output)
             }

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use algonius_protocols::{
     AgentRequestKind, AnsweredCall, ClientInfo, Command, Connection, PermissionOptionKind,
-    ProtocolKind, RequestId, Step,
+    ProtocolKind, ProtocolStep, RequestId,
 };
 use serde_json::Value;
 
 /// Event of a timeline.
 #[derive(Clone)]
-pub(crate) enum Event {
+pub(crate) enum TimelineEvent {
     /// Command of the caller.
     Client(Command),
     /// Output of the agent.
@@ -18,7 +18,7 @@ pub(crate) enum Event {
 }
 
 /// Shows output as text.
-impl std::fmt::Debug for Event {
+impl std::fmt::Debug for TimelineEvent {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Client(command) => write!(out, "{command:?}"),
@@ -33,34 +33,34 @@ pub(crate) fn new_connection(kind: ProtocolKind) -> Connection {
 }
 
 /// Returns the lines of the steps.
-pub(crate) fn sent_bytes(steps: &[Step]) -> Vec<u8> {
+pub(crate) fn sent_bytes(steps: &[ProtocolStep]) -> Vec<u8> {
     let lines = steps.iter().filter_map(|step| match step {
-        Step::Send(line) => Some(line.as_slice()),
+        ProtocolStep::Send(line) => Some(line.as_slice()),
         _ => None,
     });
     lines.collect::<Vec<_>>().concat()
 }
 
-pub(crate) fn run_event(connection: &mut Connection, event: &Event) -> Vec<Step> {
+pub(crate) fn run_event(connection: &mut Connection, event: &TimelineEvent) -> Vec<ProtocolStep> {
     match event {
-        Event::Client(command) => connection.perform(command.clone()),
-        Event::Agent(bytes) => connection.handle_output(bytes),
+        TimelineEvent::Client(command) => connection.perform(command.clone()),
+        TimelineEvent::Agent(bytes) => connection.handle_output(bytes),
     }
 }
 
 /// Runs a timeline; returns the steps of each event.
-pub(crate) fn run_timeline(kind: ProtocolKind, events: &[Event]) -> Vec<Vec<Step>> {
+pub(crate) fn run_timeline(kind: ProtocolKind, events: &[TimelineEvent]) -> Vec<Vec<ProtocolStep>> {
     let mut connection = new_connection(kind);
     events.iter().map(|event| run_event(&mut connection, event)).collect()
 }
 
 /// Crashes after each event, replays, and continues: the steps must be those of the uninterrupted run.
-pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[Event]) {
+pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[TimelineEvent]) {
     let uninterrupted_steps = run_timeline(kind, events);
     for crash_index in 0..=events.len() {
         let written = check_crash(kind, events, &uninterrupted_steps, (crash_index, crash_index));
         // The crash can also precede the lines for the last output.
-        let (Some(Event::Agent(_)), Some(steps)) =
+        let (Some(TimelineEvent::Agent(_)), Some(steps)) =
             (events[..crash_index].last(), uninterrupted_steps[..crash_index].last())
         else {
             continue;
@@ -76,8 +76,8 @@ pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[Event]) {
 /// Crashes after `received` events, of which the lines of the first `sent_events` were written; returns these lines.
 fn check_crash(
     kind: ProtocolKind,
-    events: &[Event],
-    uninterrupted_steps: &[Vec<Step>],
+    events: &[TimelineEvent],
+    uninterrupted_steps: &[Vec<ProtocolStep>],
     (received, sent_events): (usize, usize),
 ) -> Vec<u8> {
     let received_events = || events.iter().zip(uninterrupted_steps).take(received);
@@ -94,10 +94,11 @@ fn check_crash(
     let answer_lines = answer_lines(kind, &written);
     let (mut replayed_steps, mut expected_steps) = (Vec::new(), Vec::new());
     for (index, (event, steps)) in received_events().enumerate() {
-        if let Event::Agent(bytes) = event {
+        if let TimelineEvent::Agent(bytes) = event {
             replayed_steps.extend(connection.handle_output(bytes));
             let is_written = index < sent_events;
-            let steps = steps.iter().filter(|it| !(is_written && matches!(it, Step::Send(_))));
+            let steps =
+                steps.iter().filter(|it| !(is_written && matches!(it, ProtocolStep::Send(_))));
             expected_steps.extend(as_replayed(steps.cloned(), &answer_lines));
         }
     }
@@ -115,25 +116,25 @@ fn check_crash(
     written
 }
 
-fn is_opening(event: &Event) -> bool {
-    matches!(event, Event::Client(Command::Open { .. }))
+fn is_opening(event: &TimelineEvent) -> bool {
+    matches!(event, TimelineEvent::Client(Command::Open { .. }))
 }
 
-fn has_failed(steps: &[Step]) -> bool {
-    steps.iter().any(|step| matches!(step, Step::OpenFailed { .. }))
+fn has_failed(steps: &[ProtocolStep]) -> bool {
+    steps.iter().any(|step| matches!(step, ProtocolStep::OpenFailed { .. }))
 }
 
 /// Returns the steps that a replay gives in place of the live ones.
 fn as_replayed(
-    steps: impl Iterator<Item = Step>,
+    steps: impl Iterator<Item = ProtocolStep>,
     answer_lines: &HashMap<RequestId, Value>,
-) -> impl Iterator<Item = Step> {
+) -> impl Iterator<Item = ProtocolStep> {
     steps.filter_map(|step| match step {
-        Step::Request { session, request } if answer_lines.contains_key(&request.id) => {
+        ProtocolStep::Request { session, request } if answer_lines.contains_key(&request.id) => {
             let call = answered_call(&request.kind, &answer_lines[&request.id]);
-            Some(Step::Answered { session, request: request.id, call })
+            Some(ProtocolStep::Answered { session, request: request.id, call })
         }
-        Step::Withdraw { request, .. } if answer_lines.contains_key(&request) => None,
+        ProtocolStep::Withdrawn { request, .. } if answer_lines.contains_key(&request) => None,
         other => Some(other),
     })
 }

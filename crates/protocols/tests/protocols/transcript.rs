@@ -9,7 +9,7 @@ use algonius_protocols::{
 };
 use serde_json::{Value, json};
 
-use crate::timeline::Event;
+use crate::timeline::TimelineEvent;
 
 /// Message of a transcript; `is_client` if the client sent it.
 pub(crate) struct TranscriptMessage {
@@ -48,7 +48,7 @@ struct TimelineBuilder<'m> {
 }
 
 /// Returns the timeline of a transcript.
-pub(crate) fn transcript_events(messages: &[TranscriptMessage]) -> Vec<Event> {
+pub(crate) fn transcript_events(messages: &[TranscriptMessage]) -> Vec<TimelineEvent> {
     let mut builder = TimelineBuilder {
         messages,
         opened_count: 0,
@@ -59,12 +59,12 @@ pub(crate) fn transcript_events(messages: &[TranscriptMessage]) -> Vec<Event> {
     let mut events = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         if message.is_client && message.value.get("type").is_some() {
-            events.extend(control_commands(&message.value).into_iter().map(Event::Client));
+            events.extend(control_commands(&message.value).into_iter().map(TimelineEvent::Client));
         } else if message.is_client {
-            events.extend(builder.command(index, &message.value).map(Event::Client));
+            events.extend(builder.command(index, &message.value).map(TimelineEvent::Client));
         } else {
             builder.record_request(&message.value);
-            events.push(Event::Agent(format!("{}\n", message.value).into_bytes()));
+            events.push(TimelineEvent::Agent(format!("{}\n", message.value).into_bytes()));
         }
     }
     events
@@ -163,7 +163,7 @@ impl<'m> TimelineBuilder<'m> {
                     Some("reject_once") => RequestAnswer::Deny { message: None },
                     Some(other) => panic!("{other} was selected"),
                     None if self.is_cancelled => return None,
-                    None => RequestAnswer::Cancelled,
+                    None => RequestAnswer::Cancel,
                 }
             }
             "item/commandExecution/requestApproval" => {
@@ -189,22 +189,20 @@ impl<'m> TimelineBuilder<'m> {
 /// Returns the commands of a line of claude-control. The session has no line of its own.
 fn control_commands(message: &Value) -> Vec<Command> {
     let session = SessionKey(0);
-    let string_field =
-        |path: &str| message.pointer(path).and_then(Value::as_str).map(str::to_owned);
-    match string_field("/type").unwrap().as_str() {
+    let string_at = |path: &str| message.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    match string_at("/type").unwrap().as_str() {
         "control_request" => {
             let (start, cwd, options) = (SessionStart::New, String::new(), Vec::new());
             let open = Command::Open { session, start, cwd, mode: None, model: None, options };
             vec![Command::Initialize, open]
         }
         "user" => {
-            let parts = vec![PromptPart::Text(string_field("/message/content/0/text").unwrap())];
+            let parts = vec![PromptPart::Text(string_at("/message/content/0/text").unwrap())];
             vec![Command::Prompt { session, parts }]
         }
         _ => {
-            let request_id = RequestId::Text(string_field("/response/request_id").unwrap());
-            let is_allowed =
-                string_field("/response/response/behavior").as_deref() == Some("allow");
+            let request_id = RequestId::Text(string_at("/response/request_id").unwrap());
+            let is_allowed = string_at("/response/response/behavior").as_deref() == Some("allow");
             let answer = if is_allowed {
                 RequestAnswer::Allow
             } else {

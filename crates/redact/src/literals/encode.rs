@@ -8,7 +8,7 @@ use super::quoting::quoted_forms;
 pub(crate) const MIN_FORM_LENGTH: usize = 8;
 
 /// Returns all forms of a value and of each of its lines, without duplicates.
-pub(crate) fn forms(value: &str) -> Vec<Vec<u8>> {
+pub(crate) fn encoded_forms(value: &str) -> Vec<Vec<u8>> {
     let mut forms = Vec::new();
     let lines = value.lines().map(str::trim);
     for part in [value, value.trim()].into_iter().chain(lines) {
@@ -23,33 +23,39 @@ pub(crate) fn forms(value: &str) -> Vec<Vec<u8>> {
 }
 
 fn encodings(value: &str) -> Vec<String> {
-    let json_text = json(value);
+    let json_text = json_escape(value);
     let mut forms = vec![value.to_owned(), hex(value, false), hex(value, true)];
     for preceding_bytes in 0..3 {
-        forms
-            .extend([base64(value, preceding_bytes, b"+/"), base64(value, preceding_bytes, b"-_")]);
+        forms.extend([
+            determined_base64(value, preceding_bytes, b"+/"),
+            determined_base64(value, preceding_bytes, b"-_"),
+        ]);
     }
     forms.extend(percent_encodings(value));
     for is_upper_case in [false, true] {
         // Python writes JSON in this form by default, and so does PHP, which also escapes slashes.
-        let ascii_escaped = escaped_units(value, false, is_upper_case);
-        let all_escaped = escaped_units(value, true, is_upper_case);
-        forms.extend([json(&ascii_escaped), ascii_escaped.replace('/', "\\/"), ascii_escaped]);
-        forms.extend([json(&all_escaped), all_escaped]);
+        let ascii_escaped = unicode_escape(value, false, is_upper_case);
+        let all_escaped = unicode_escape(value, true, is_upper_case);
+        forms.extend([
+            json_escape(&ascii_escaped),
+            ascii_escaped.replace('/', "\\/"),
+            ascii_escaped,
+        ]);
+        forms.extend([json_escape(&all_escaped), all_escaped]);
     }
     forms.extend([
-        json(&json_text),
+        json_escape(&json_text),
         json_text.replace('/', "\\/"),
         markup_safe(&json_text),
         json_text,
     ]);
     forms.extend([
-        xml(value, "&quot;", "&apos;"),
-        xml(value, "&#34;", "&#39;"),
-        xml(value, "\"", "'"),
+        xml_escape(value, "&quot;", "&apos;"),
+        xml_escape(value, "&#34;", "&#39;"),
+        xml_escape(value, "\"", "'"),
     ]);
     // A command line often appears inside JSON.
-    forms.extend(quoted_forms(value).into_iter().flat_map(|form| [json(&form), form]));
+    forms.extend(quoted_forms(value).into_iter().flat_map(|form| [json_escape(&form), form]));
     forms
 }
 
@@ -61,7 +67,7 @@ fn hex(value: &str, is_upper_case: bool) -> String {
 }
 
 /// Returns the base64 characters that `value` alone determines when `preceding_bytes` unknown ones precede it.
-fn base64(value: &str, preceding_bytes: usize, last_two: &[u8; 2]) -> String {
+fn determined_base64(value: &str, preceding_bytes: usize, last_two: &[u8; 2]) -> String {
     let bytes: Vec<u8> = std::iter::repeat_n(0, preceding_bytes).chain(value.bytes()).collect();
     let end = bytes.len() * 8 / 6;
     let start = (preceding_bytes * 8).div_ceil(6);
@@ -111,7 +117,7 @@ fn percent_encodings(value: &str) -> Vec<String> {
     forms
 }
 
-fn json(value: &str) -> String {
+fn json_escape(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value).to_owned()
 }
@@ -122,11 +128,11 @@ fn markup_safe(json: &str) -> String {
 }
 
 /// Escapes as `\uXXXX` all characters, or only those outside ASCII.
-fn escaped_units(value: &str, escapes_ascii: bool, is_upper_case: bool) -> String {
+fn unicode_escape(value: &str, escapes_ascii: bool, is_upper_case: bool) -> String {
     let mut out = String::new();
     for character in value.chars() {
         if matches!(character, '\0'..='~') && !escapes_ascii {
-            out.push_str(&json(character.encode_utf8(&mut [0; 4])));
+            out.push_str(&json_escape(character.encode_utf8(&mut [0; 4])));
             continue;
         }
         for unit in character.encode_utf16(&mut [0; 2]) {
@@ -140,7 +146,7 @@ fn escaped_units(value: &str, escapes_ascii: bool, is_upper_case: bool) -> Strin
     out
 }
 
-fn xml(value: &str, double_quote: &str, single_quote: &str) -> String {
+fn xml_escape(value: &str, double_quote: &str, single_quote: &str) -> String {
     let escaped = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     escaped.replace('"', double_quote).replace('\'', single_quote)
 }

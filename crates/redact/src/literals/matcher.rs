@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use super::encode::forms;
+use super::encode::encoded_forms;
 use super::prefilter::{Literal, LiteralPrefilter};
 use super::prefix_index::{PREFIX_BYTES, PrefixIndex};
 use crate::rules::token_formats::TOKEN_FORMATS;
@@ -19,7 +19,7 @@ pub(crate) struct LiteralMatcher {
     prefix_index: PrefixIndex,
     /// Prefilter for the positions of literals and key words. `None` if these are not searched for.
     prefilter: Option<LiteralPrefilter>,
-    patterns: Vec<Vec<u8>>,
+    needles: Vec<Vec<u8>>,
     /// Token format of each literal; the patterns after the literals are forms.
     literal_formats: Vec<usize>,
     /// Prefixes, each up to a line end, of multi-line forms.
@@ -28,7 +28,7 @@ pub(crate) struct LiteralMatcher {
 }
 
 impl LiteralMatcher {
-    pub(crate) fn new(registered: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn new(registered_values: impl IntoIterator<Item = String>) -> Self {
         let literals = || {
             TOKEN_FORMATS.iter().enumerate().flat_map(|(format_index, token_format)| {
                 token_format.literals.iter().map(move |text| (format_index, text))
@@ -37,18 +37,18 @@ impl LiteralMatcher {
         let literal_formats: Vec<usize> =
             literals().map(|(format_index, _)| format_index).collect();
         let mut all_forms: Vec<Vec<u8>> =
-            registered.into_iter().flat_map(|value| forms(&value)).collect();
+            registered_values.into_iter().flat_map(|value| encoded_forms(&value)).collect();
         // Many values share forms, for example when encoding changes nothing.
         all_forms.sort_unstable();
         all_forms.dedup();
         let max_form_bytes = all_forms.iter().map(Vec::len).max().unwrap_or(0);
         let line_prefixes = all_forms.iter().flat_map(|value| line_prefixes(value)).collect();
-        let patterns: Vec<Vec<u8>> =
+        let needles: Vec<Vec<u8>> =
             literals().map(|(_, text)| text.as_bytes().to_vec()).chain(all_forms).collect();
-        let numbered_patterns = patterns.iter().map(Vec::as_slice).enumerate();
+        let numbered_patterns = needles.iter().map(Vec::as_slice).enumerate();
         // Not in the automaton: with 640 registered values that read 163 MB/s of a log, and the index 397 MB/s.
         let prefix_index = PrefixIndex::new(numbered_patterns.skip(literal_formats.len()));
-        let literals = || patterns.iter().take(literal_formats.len());
+        let literals = || needles.iter().take(literal_formats.len());
         let automaton_kind = Some(AhoCorasickKind::DFA);
         let automaton = AhoCorasick::builder().kind(automaton_kind).build(literals()).ok();
         let prefilter = keywords().filter(|_| automaton.is_some()).map(|keywords| {
@@ -60,7 +60,7 @@ impl LiteralMatcher {
             automaton,
             prefix_index,
             prefilter,
-            patterns,
+            needles,
             literal_formats,
             line_prefixes,
             max_form_bytes,
@@ -102,7 +102,7 @@ impl LiteralMatcher {
     pub(crate) fn push_spans(&self, line: &[u8], spans: &mut Vec<SecretSpan>) {
         let mut found_formats = 0_u128;
         let mut visit = |index: usize, start: usize| {
-            let Some(pattern) = self.patterns.get(index) else { return };
+            let Some(pattern) = self.needles.get(index) else { return };
             let is_whole = line.get(start..).is_some_and(|rest| rest.starts_with(pattern));
             match self.literal_formats.get(index) {
                 _ if !is_whole => {}
@@ -145,7 +145,7 @@ impl LiteralMatcher {
 
     /// Returns the start of the longest prefix of any form at the end of `text`.
     pub(crate) fn partial_form_start(&self, text: &[u8]) -> Option<usize> {
-        let forms = self.patterns.get(self.literal_formats.len()..)?;
+        let forms = self.needles.get(self.literal_formats.len()..)?;
         let partial_length = |form: &Vec<u8>| {
             let lengths = (1..form.len().min(text.len() + 1)).rev();
             lengths

@@ -157,13 +157,13 @@ const fn byte_classes() -> [u8; 256] {
     let mut byte_classes = [0; 256];
     let (mut byte, mut rest) = (0_u8, byte_classes.as_mut_slice());
     while let Some((class, remaining)) = rest.split_first_mut() {
-        *class = class_of(byte);
+        *class = compute_byte_class(byte);
         (byte, rest) = (byte.wrapping_add(1), remaining);
     }
     byte_classes
 }
 
-const fn class_of(byte: u8) -> u8 {
+const fn compute_byte_class(byte: u8) -> u8 {
     match byte {
         b'a'..=b'z' => byte - b'a' + 1,
         b'A'..=b'Z' => byte - b'A' + 27,

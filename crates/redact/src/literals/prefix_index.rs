@@ -7,7 +7,7 @@ pub(crate) const PREFIX_BYTES: usize = 8;
 const _: () = assert!(PREFIX_BYTES <= MIN_FORM_LENGTH, "every form has a prefix");
 
 /// Number of bits of a position in the bitmap.
-const BITMAP_BITS: u32 = 18;
+const BITMAP_INDEX_BITS: u32 = 18;
 
 /// Multiplier that spreads similar values.
 const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -29,7 +29,8 @@ impl PrefixIndex {
         };
         let mut prefixes: Vec<_> = texts.filter_map(numbered_prefix).collect();
         prefixes.sort_unstable();
-        let mut hash_bitmap = vec![0; if prefixes.is_empty() { 0 } else { 1 << (BITMAP_BITS - 6) }];
+        let mut hash_bitmap =
+            vec![0; if prefixes.is_empty() { 0 } else { 1 << (BITMAP_INDEX_BITS - 6) }];
         for (prefix, _) in &prefixes {
             let (word, bit) = bitmap_position(*prefix);
             hash_bitmap.get_mut(word).into_iter().for_each(|word: &mut u64| *word |= 1 << bit);
@@ -75,7 +76,7 @@ impl PrefixIndex {
 
 /// Returns the word and the bit of a prefix in the bitmap.
 const fn bitmap_position(prefix: u64) -> (usize, u32) {
-    let slot = prefix.wrapping_mul(HASH_MULTIPLIER) >> (u64::BITS - BITMAP_BITS);
+    let slot = prefix.wrapping_mul(HASH_MULTIPLIER) >> (u64::BITS - BITMAP_INDEX_BITS);
     ((slot >> 6) as usize, (slot & 63) as u32)
 }
 

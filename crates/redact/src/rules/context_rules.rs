@@ -10,7 +10,7 @@ use super::plausibility::{
 };
 use crate::spans::{SecretSpan, VisiblePart};
 use crate::text::boundary::{byte_before, find, is_word_byte};
-use crate::text::pattern::compile;
+use crate::text::pattern::compile_constant;
 use crate::text::value::{InspectionBudget, bare_value, value_at};
 
 /// Pattern of `Authorization: Basic …`, with any quoting between name and value.
@@ -45,16 +45,19 @@ pub(crate) const COOKIE_PATTERN: &str = r"([^\s=;,]{1,128})=([^\s;,]+)";
 const MAX_PASSWORD_BYTES: usize = 2048;
 
 static AUTHORIZATION_REGEX: LazyLock<Option<Regex>> =
-    LazyLock::new(|| compile(AUTHORIZATION_PATTERN));
-static BEARER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(BEARER_PATTERN));
-static USERINFO_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(USERINFO_PATTERN));
-static OPTION_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(OPTION_PATTERN));
-static USER_OPTION_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(USER_OPTION_PATTERN));
-static NETRC_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(NETRC_PATTERN));
-static SENTENCE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(SENTENCE_PATTERN));
+    LazyLock::new(|| compile_constant(AUTHORIZATION_PATTERN));
+static BEARER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(BEARER_PATTERN));
+static USERINFO_REGEX: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compile_constant(USERINFO_PATTERN));
+static OPTION_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(OPTION_PATTERN));
+static USER_OPTION_REGEX: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compile_constant(USER_OPTION_PATTERN));
+static NETRC_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(NETRC_PATTERN));
+static SENTENCE_REGEX: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compile_constant(SENTENCE_PATTERN));
 static COOKIE_HEADER_REGEX: LazyLock<Option<Regex>> =
-    LazyLock::new(|| compile(COOKIE_HEADER_PATTERN));
-static COOKIE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(COOKIE_PATTERN));
+    LazyLock::new(|| compile_constant(COOKIE_HEADER_PATTERN));
+static COOKIE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(COOKIE_PATTERN));
 
 fn for_each_match<'l>(
     pattern: Option<&Regex>,
@@ -72,7 +75,7 @@ fn match_range(captures: &Captures<'_>) -> Range<usize> {
 
 /// Finds credentials in headers.
 pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    let mut budget = InspectionBudget::of(line);
+    let mut budget = InspectionBudget::for_line(line);
     for_each_match(AUTHORIZATION_REGEX.as_ref(), line, |captures| {
         let Range { start, end } = match_range(captures);
         if budget.is_redacted(start) {
@@ -86,7 +89,7 @@ pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
             budget.mark_redacted(&location.range);
             spans.push(SecretSpan {
                 secret: location.range,
-                context: start,
+                context_start: start,
                 visible_part: VisiblePart::Tail(0),
             });
         }
@@ -106,7 +109,7 @@ pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
             let secret = secret.start..secret.end.max(token.start() + 1);
             spans.push(SecretSpan {
                 secret,
-                context: match_range(captures).start,
+                context_start: match_range(captures).start,
                 visible_part: VisiblePart::Tail(0),
             });
         }
@@ -122,7 +125,7 @@ pub(crate) fn find_userinfo_passwords(line: &[u8], spans: &mut Vec<SecretSpan>) 
         if !is_placeholder_or_reference(text) {
             spans.push(SecretSpan {
                 secret,
-                context: match_range(captures).start,
+                context_start: match_range(captures).start,
                 visible_part: VisiblePart::Stars(0),
             });
         }
@@ -157,7 +160,7 @@ pub(crate) fn find_option_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
         if !text.starts_with(b"-") && !is_upper_case && is_plausible_secret(value, kind) {
             let visible_part =
                 if is_password { VisiblePart::Stars(0) } else { VisiblePart::Tail(0) };
-            spans.push(SecretSpan { secret: location.range, context: start, visible_part });
+            spans.push(SecretSpan { secret: location.range, context_start: start, visible_part });
         }
     });
     for_each_match(USER_OPTION_REGEX.as_ref(), line, |captures| {
@@ -184,7 +187,7 @@ fn push_plausible_password(
     ) {
         spans.push(SecretSpan {
             secret,
-            context: match_range(captures).start,
+            context_start: match_range(captures).start,
             visible_part: VisiblePart::Stars(0),
         });
     }
@@ -203,7 +206,7 @@ pub(crate) fn find_sentence_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
         if !is_word_like && is_plausible_secret(value, SecretKind::Password) {
             spans.push(SecretSpan {
                 secret: location.range,
-                context: start,
+                context_start: start,
                 visible_part: VisiblePart::Stars(0),
             });
         }
@@ -229,7 +232,7 @@ pub(crate) fn find_cookies(line: &[u8], spans: &mut Vec<SecretSpan>) {
                 let secret = list.start() + value.start()..list.start() + value.end();
                 spans.push(SecretSpan {
                     secret,
-                    context: match_range(captures).start,
+                    context_start: match_range(captures).start,
                     visible_part: VisiblePart::Tail(0),
                 });
             }

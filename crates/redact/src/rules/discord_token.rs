@@ -34,9 +34,9 @@ const BLOCK_BYTES: usize = WORD_BYTES * WORDS_PER_BLOCK;
 type WordBlock = [[u8; WORD_BYTES]; WORDS_PER_BLOCK];
 
 /// Finds all tokens.
-pub(crate) fn find_bot_tokens(line: &[u8], spans: &mut Vec<SecretSpan>) {
+pub(crate) fn find_discord_tokens(line: &[u8], spans: &mut Vec<SecretSpan>) {
     let mut from = 0;
-    while let Some(token) = next_bot_token(line, from) {
+    while let Some(token) = next_discord_token(line, from) {
         from = token.end;
         spans.push(SecretSpan::without_context(token, VisiblePart::Tail(0)));
     }
@@ -46,7 +46,7 @@ pub(crate) fn find_bot_tokens(line: &[u8], spans: &mut Vec<SecretSpan>) {
 ///
 /// Every redacted text passes through this function, so it does not inspect single bytes: few blocks have two
 /// dots at this distance, and a few operations show that a whole block has none.
-pub(crate) fn next_bot_token(line: &[u8], from: usize) -> Option<Range<usize>> {
+pub(crate) fn next_discord_token(line: &[u8], from: usize) -> Option<Range<usize>> {
     let (text, ahead) = (line.get(from..)?, line.get(from + DOT_DISTANCE..)?);
     let mut block = from..from + BLOCK_BYTES;
     for (first, second) in blocks(text).iter().zip(blocks(ahead)) {
@@ -165,7 +165,7 @@ mod tests {
 
     fn find_tokens(text: &str) -> Vec<&str> {
         let mut spans = Vec::new();
-        find_bot_tokens(text.as_bytes(), &mut spans);
+        find_discord_tokens(text.as_bytes(), &mut spans);
         spans.iter().map(|span| text.get(span.secret.clone()).unwrap()).collect()
     }
 

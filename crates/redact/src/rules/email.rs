@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 use super::context_rules::is_userinfo;
 use crate::spans::{SecretSpan, VisiblePart};
 use crate::text::boundary::{byte_before, is_word_byte};
-use crate::text::pattern::compile;
+use crate::text::pattern::compile_constant;
 
 /// `local@domain.tld`.
 pub(crate) const EMAIL_PATTERN: &str =
@@ -21,7 +21,7 @@ const MAX_LOCAL_PART_BYTES: usize = 128;
 const MAX_DOMAIN_BYTES: usize = 255;
 const MAX_LABEL_BYTES: usize = 63;
 
-static EMAIL_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(EMAIL_PATTERN));
+static EMAIL_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(EMAIL_PATTERN));
 
 /// Last labels that no domain has: types of units and of files.
 const NON_DOMAIN_LABELS: &[&str] = &[

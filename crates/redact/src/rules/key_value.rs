@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 use super::plausibility::{CandidateValue, SecretKind, is_plausible_secret};
 use crate::spans::{SecretSpan, VisiblePart};
 use crate::text::boundary::{byte_before, is_word_byte};
-use crate::text::pattern::compile;
+use crate::text::pattern::compile_constant;
 use crate::text::value::{InspectionBudget, ValueRange, value_at};
 
 /// Pattern of the end of a key that announces a secret, the closing quote of the key, and the separator before the
@@ -30,15 +30,15 @@ pub(crate) const SCHEME_PATTERN: &str =
 /// Pattern of code that wraps a string literal: `Some("…")`, `b"…"`, `SecretStr("…")`.
 pub(crate) const WRAPPER_PATTERN: &str = r#"^(?:Some|Ok|String::from|str|Secret[A-Za-z]*(?:::new|::from)?|Buffer\.from|[brfuBRFU]{1,2})\(?["'`]"#;
 
-static WRAPPER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(WRAPPER_PATTERN));
-static KEY_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(KEY_PATTERN));
-static TYPE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(TYPE_PATTERN));
-static SCHEME_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(SCHEME_PATTERN));
+static WRAPPER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(WRAPPER_PATTERN));
+static KEY_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(KEY_PATTERN));
+static TYPE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(TYPE_PATTERN));
+static SCHEME_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(SCHEME_PATTERN));
 
 /// Finds the values of all keys that announce a secret.
 pub(crate) fn find_key_values(line: &[u8], spans: &mut Vec<SecretSpan>) {
     let Some(key_regex) = KEY_REGEX.as_ref() else { return };
-    let mut budget = InspectionBudget::of(line);
+    let mut budget = InspectionBudget::for_line(line);
     for captures in key_regex.captures_iter(line) {
         let (Some(full_match), Some(key), Some(separator)) =
             (captures.get(0), captures.get(1), captures.get(2))
@@ -125,7 +125,7 @@ impl KeyMatch<'_> {
         } else {
             VisiblePart::Stars(0)
         };
-        Some(SecretSpan { secret: location.range, context: self.key_start, visible_part })
+        Some(SecretSpan { secret: location.range, context_start: self.key_start, visible_part })
     }
 }
 

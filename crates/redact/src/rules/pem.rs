@@ -8,15 +8,15 @@ use regex::bytes::Regex;
 
 use crate::spans::STARS;
 use crate::text::boundary::find;
-use crate::text::pattern::compile;
+use crate::text::pattern::compile_constant;
 
 /// Pattern of the header of a block.
 pub(crate) const HEADER_PATTERN: &str = r"-{4,5} ?BEGIN(?:[ +]|%20)(?:[A-Z0-9]+(?:[ +]|%20)){0,4}PRIVATE(?:[ +]|%20)KEY(?:[ +]BLOCK)? ?-{4,5}";
 /// Pattern of the footer of a block.
 pub(crate) const FOOTER_PATTERN: &str = r"-{4,5} ?END(?:[ +]|%20)(?:[A-Z0-9]+(?:[ +]|%20)){0,4}PRIVATE(?:[ +]|%20)KEY(?:[ +]BLOCK)? ?-{4,5}";
 
-static HEADER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(HEADER_PATTERN));
-static FOOTER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(FOOTER_PATTERN));
+static HEADER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(HEADER_PATTERN));
+static FOOTER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(FOOTER_PATTERN));
 
 /// Placeholder for the part of a body that a stream has dropped. No text contains this character.
 pub(crate) const DROPPED_BODY: &str = "\u{fdd0}";
@@ -34,7 +34,7 @@ const MAX_FOOTER_BYTES: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PemBlock {
     /// No header is present, or headers are only mentioned.
-    None,
+    NotFound,
     /// Closed block: the start of its header, and the range of its body.
     Closed(usize, Range<usize>),
     /// Open block: the start of its header and the start of its body; the footer is not in the text.
@@ -45,7 +45,7 @@ pub(crate) enum PemBlock {
 pub(crate) fn find_block(text: &str, within: Range<usize>, is_complete: bool) -> PemBlock {
     let (Some(header_regex), Some(footer_regex)) = (HEADER_REGEX.as_ref(), FOOTER_REGEX.as_ref())
     else {
-        return PemBlock::None;
+        return PemBlock::NotFound;
     };
     let bytes = text.as_bytes();
     let headers = header_regex.find_iter(
@@ -65,7 +65,7 @@ pub(crate) fn find_block(text: &str, within: Range<usize>, is_complete: bool) ->
             }
         }
     }
-    PemBlock::None
+    PemBlock::NotFound
 }
 
 /// Returns true if a body follows a header, and false if the header is only mentioned; `None` if that is not known yet.
@@ -138,9 +138,9 @@ pub(crate) fn redact_bodies(text: &str, is_complete: bool) -> (Cow<'_, str>, boo
                 out.push_str(STARS);
                 return (Cow::Owned(out), true);
             }
-            open => {
+            block => {
                 let rest = text.get(copied_to..).unwrap_or_default();
-                let is_open = open != PemBlock::None;
+                let is_open = block != PemBlock::NotFound;
                 return if copied_to == 0 {
                     (Cow::Borrowed(text), is_open)
                 } else {

@@ -26,7 +26,7 @@ pub(crate) struct TokenFormat {
     /// True if the last four characters may be shown.
     pub(crate) shows_tail: bool,
     /// Longest secret of the format after its prefix, in bytes.
-    pub(crate) max_bytes: usize,
+    pub(crate) max_secret_bytes: usize,
 }
 
 /// Default maximum, in bytes: tokens of a fixed format are shorter, with room for their formats to grow several times
@@ -50,19 +50,19 @@ impl TokenFormat {
     }
 }
 
-const fn fixed(literals: &'static [&'static str], pattern: &'static str) -> TokenFormat {
+const fn bounded(literals: &'static [&'static str], pattern: &'static str) -> TokenFormat {
     TokenFormat {
         literals,
         pattern,
         condition: MatchCondition::Unconditional,
         shows_tail: true,
-        max_bytes: DEFAULT_MAX_SECRET_BYTES,
+        max_secret_bytes: DEFAULT_MAX_SECRET_BYTES,
     }
 }
 
 /// Creates the format of a secret of any length, such as a signed token that carries claims of its issuer.
 const fn unbounded(literals: &'static [&'static str], pattern: &'static str) -> TokenFormat {
-    TokenFormat { max_bytes: usize::MAX, ..fixed(literals, pattern) }
+    TokenFormat { max_secret_bytes: usize::MAX, ..bounded(literals, pattern) }
 }
 
 const fn conditional(
@@ -70,19 +70,19 @@ const fn conditional(
     pattern: &'static str,
     condition: MatchCondition,
 ) -> TokenFormat {
-    TokenFormat { condition, ..fixed(literals, pattern) }
+    TokenFormat { condition, ..bounded(literals, pattern) }
 }
 
 const fn without_tail(literals: &'static [&'static str], pattern: &'static str) -> TokenFormat {
-    TokenFormat { shows_tail: false, ..fixed(literals, pattern) }
+    TokenFormat { shows_tail: false, ..bounded(literals, pattern) }
 }
 
 /// All token formats. Lengths are the vendors' or slightly less; longer tokens are accepted, because formats grow.
 pub(crate) const TOKEN_FORMATS: &[TokenFormat] = &[
     // Model providers and agents.
-    fixed(&["sk-ant-"], r"(sk-ant-)[A-Za-z0-9_-]{20,}"),
-    fixed(&["sk-or-"], r"(sk-or-(?:v\d-)?)[0-9a-f]{32,}"),
-    fixed(&["sk-lf-"], r"(sk-lf-)[0-9a-f-]{32,}"),
+    bounded(&["sk-ant-"], r"(sk-ant-)[A-Za-z0-9_-]{20,}"),
+    bounded(&["sk-or-"], r"(sk-or-(?:v\d-)?)[0-9a-f]{32,}"),
+    bounded(&["sk-lf-"], r"(sk-lf-)[0-9a-f-]{32,}"),
     conditional(
         &["sk-"],
         r"(sk-)(?:proj|svcacct|admin|None|service|test|live)-[A-Za-z0-9_-]{20,}",
@@ -90,105 +90,105 @@ pub(crate) const TOKEN_FORMATS: &[TokenFormat] = &[
     ),
     conditional(&["sk-"], r"(sk-)[A-Za-z0-9]{20,}[A-Za-z0-9_-]*", MatchCondition::Digit),
     conditional(&["sk-"], r"(sk-)[A-Za-z0-9_-]{32,}", MatchCondition::MixedCaseAndDigit),
-    fixed(&["gsk_"], r"(gsk_)[A-Za-z0-9]{40,}"),
-    fixed(&["xai-"], r"(xai-)[A-Za-z0-9_-]{60,}"),
-    fixed(&["pplx-"], r"(pplx-)[A-Za-z0-9]{40,}"),
-    fixed(&["r8_"], r"(r8_)[A-Za-z0-9]{30,}"),
-    fixed(&["hf_", "api_org_"], r"(hf_|api_org_)[A-Za-z0-9]{30,}"),
-    fixed(&["lsv2_"], r"(lsv2_(?:pt|sk)_)[0-9a-f]{32}_[0-9a-f]{10}"),
-    fixed(&["nvapi-"], r"(nvapi-)[A-Za-z0-9_-]{40,}"),
-    fixed(&["csk-"], r"(csk-)[a-z0-9]{40,}"),
-    fixed(&["tvly-"], r"(tvly-(?:dev-|prod-)?)[A-Za-z0-9]{20,}"),
-    fixed(&["tgp_v1_"], r"(tgp_v1_)[A-Za-z0-9_-]{40,}"),
-    fixed(&["pcsk_"], r"(pcsk_)[A-Za-z0-9_]{40,}"),
-    fixed(&["jina_"], r"(jina_)[A-Za-z0-9_-]{40,}"),
-    fixed(&["e2b_"], r"(e2b_)[0-9a-f]{40,}"),
-    fixed(&["fc-"], r"(fc-)[0-9a-f]{32}"),
+    bounded(&["gsk_"], r"(gsk_)[A-Za-z0-9]{40,}"),
+    bounded(&["xai-"], r"(xai-)[A-Za-z0-9_-]{60,}"),
+    bounded(&["pplx-"], r"(pplx-)[A-Za-z0-9]{40,}"),
+    bounded(&["r8_"], r"(r8_)[A-Za-z0-9]{30,}"),
+    bounded(&["hf_", "api_org_"], r"(hf_|api_org_)[A-Za-z0-9]{30,}"),
+    bounded(&["lsv2_"], r"(lsv2_(?:pt|sk)_)[0-9a-f]{32}_[0-9a-f]{10}"),
+    bounded(&["nvapi-"], r"(nvapi-)[A-Za-z0-9_-]{40,}"),
+    bounded(&["csk-"], r"(csk-)[a-z0-9]{40,}"),
+    bounded(&["tvly-"], r"(tvly-(?:dev-|prod-)?)[A-Za-z0-9]{20,}"),
+    bounded(&["tgp_v1_"], r"(tgp_v1_)[A-Za-z0-9_-]{40,}"),
+    bounded(&["pcsk_"], r"(pcsk_)[A-Za-z0-9_]{40,}"),
+    bounded(&["jina_"], r"(jina_)[A-Za-z0-9_-]{40,}"),
+    bounded(&["e2b_"], r"(e2b_)[0-9a-f]{40,}"),
+    bounded(&["fc-"], r"(fc-)[0-9a-f]{32}"),
     // Cloud providers.
-    fixed(&["AKIA", "ASIA", "ABIA", "ACCA"], r"(A(?:KIA|SIA|BIA|CCA))[A-Z0-9]{16,}"),
-    fixed(&["AIza"], r"(AIza)[A-Za-z0-9_-]{30,}"),
+    bounded(&["AKIA", "ASIA", "ABIA", "ACCA"], r"(A(?:KIA|SIA|BIA|CCA))[A-Z0-9]{16,}"),
+    bounded(&["AIza"], r"(AIza)[A-Za-z0-9_-]{30,}"),
     unbounded(&["ya29."], r"(ya29\.)[A-Za-z0-9_-][A-Za-z0-9_.-]{27,}[A-Za-z0-9_-]"),
-    fixed(&["1//0"], r"(1//0)[A-Za-z0-9_-]{30,}"),
-    fixed(&["GOCSPX-"], r"(GOCSPX-)[A-Za-z0-9_-]{24,}"),
+    bounded(&["1//0"], r"(1//0)[A-Za-z0-9_-]{30,}"),
+    bounded(&["GOCSPX-"], r"(GOCSPX-)[A-Za-z0-9_-]{24,}"),
     without_tail(&["Q~"], r"[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{30,33}[A-Za-z0-9_~-]"),
     without_tail(&["sig="], r"([?&;]sig=)[A-Za-z0-9%+/_-]{20,}={0,2}"),
-    fixed(&["dop_v1_", "doo_v1_", "dor_v1_"], r"(do[opr]_v1_)[0-9a-f]{60,}"),
-    fixed(&["HRKU-"], r"(HRKU-)[A-Za-z0-9_-]{32,}"),
+    bounded(&["dop_v1_", "doo_v1_", "dor_v1_"], r"(do[opr]_v1_)[0-9a-f]{60,}"),
+    bounded(&["HRKU-"], r"(HRKU-)[A-Za-z0-9_-]{32,}"),
     unbounded(&["fm1_", "fm2_", "fo1_"], r"(fm[12]_|fo1_)[A-Za-z0-9+/_-]{40,}={0,2}"),
-    fixed(&["atlasv1"], r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}"),
-    fixed(&["pul-"], r"(pul-)[0-9a-f]{40,}"),
+    bounded(&["atlasv1"], r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}"),
+    bounded(&["pul-"], r"(pul-)[0-9a-f]{40,}"),
     unbounded(&["hvs.", "hvb.", "hvr."], r"(hv[sbr]\.)[A-Za-z0-9_-]{20,}"),
-    fixed(&["dapi"], r"(dapi)[0-9a-f]{32}(?:-\d)?"),
-    fixed(&["sbp_", "sb_secret_"], r"(sbp_|sb_secret_)[A-Za-z0-9_-]{20,}"),
+    bounded(&["dapi"], r"(dapi)[0-9a-f]{32}(?:-\d)?"),
+    bounded(&["sbp_", "sb_secret_"], r"(sbp_|sb_secret_)[A-Za-z0-9_-]{20,}"),
     unbounded(&["tskey-"], r"(tskey-)[A-Za-z0-9-]{20,}"),
-    fixed(&["pscale_"], r"(pscale_(?:tkn|pw|oauth)_)[A-Za-z0-9_-]{30,}"),
+    bounded(&["pscale_"], r"(pscale_(?:tkn|pw|oauth)_)[A-Za-z0-9_-]{30,}"),
     // Code hosting and package registries.
-    fixed(&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"(gh[pousr]_)[A-Za-z0-9_]{30,}"),
-    fixed(&["github_pat_"], r"(github_pat_)[A-Za-z0-9_]{40,}"),
-    fixed(
+    bounded(&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"(gh[pousr]_)[A-Za-z0-9_]{30,}"),
+    bounded(&["github_pat_"], r"(github_pat_)[A-Za-z0-9_]{40,}"),
+    bounded(
         &[
             "glpat-", "glrt-", "glrtr-", "gldt-", "glft-", "glimt-", "glsoat-", "glcbt-",
             "glagent-", "glptt-", "gltr-", "gloas-", "glffct-",
         ],
         r"(gl(?:pat|rt|rtr|dt|ft|imt|soat|cbt|agent|ptt|tr|oas|ffct)-)[A-Za-z0-9_-]{20,}(?:\.[A-Za-z0-9_-]+)*",
     ),
-    fixed(&["npm_"], r"(npm_)[A-Za-z0-9]{36,}"),
+    bounded(&["npm_"], r"(npm_)[A-Za-z0-9]{36,}"),
     unbounded(&["pypi-"], r"(pypi-)[A-Za-z0-9_-]{50,}"),
-    fixed(&["rubygems_"], r"(rubygems_)[0-9a-f]{40,}"),
-    fixed(&["dckr_"], r"(dckr_(?:pat|oat)_)[A-Za-z0-9_-]{24,}"),
-    fixed(&["bkua_"], r"(bkua_)[0-9a-f]{40,}"),
-    fixed(&["CCIPAT_"], r"(CCIPAT_)[A-Za-z0-9_]{40,}"),
+    bounded(&["rubygems_"], r"(rubygems_)[0-9a-f]{40,}"),
+    bounded(&["dckr_"], r"(dckr_(?:pat|oat)_)[A-Za-z0-9_-]{24,}"),
+    bounded(&["bkua_"], r"(bkua_)[0-9a-f]{40,}"),
+    bounded(&["CCIPAT_"], r"(CCIPAT_)[A-Za-z0-9_]{40,}"),
     unbounded(&["sntrys_", "sntryu_"], r"(sntry[su]_)[A-Za-z0-9+/_=-]{40,}"),
     // Chat services.
     unbounded(
         &["xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"],
         r"(xoxe\.xox[bp]-|xox[abcdeoprs]-)[A-Za-z0-9-][A-Za-z0-9%-]{9,}",
     ),
-    fixed(&["xapp-"], r"(xapp-)[A-Za-z0-9-]{20,}"),
-    fixed(
+    bounded(&["xapp-"], r"(xapp-)[A-Za-z0-9-]{20,}"),
+    bounded(
         &["hooks.slack.com/"],
         r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[A-Za-z0-9+/_-]{20,}",
     ),
-    fixed(&[":AA"], r"\d{8,10}:AA[A-Za-z0-9_-]{32,}"),
-    fixed(&["/api/webhooks/"], r"(discord(?:app)?\.com/api/webhooks/\d+/)[A-Za-z0-9_-]{20,}"),
+    bounded(&[":AA"], r"\d{8,10}:AA[A-Za-z0-9_-]{32,}"),
+    bounded(&["/api/webhooks/"], r"(discord(?:app)?\.com/api/webhooks/\d+/)[A-Za-z0-9_-]{20,}"),
     // Payments, mail, documents, monitoring.
-    fixed(
+    bounded(
         &["sk_live_", "sk_test_", "sk_prod_", "rk_live_", "rk_test_", "rk_prod_"],
         r"((?:sk|rk)_(?:live|test|prod)_)[A-Za-z0-9]{10,}",
     ),
-    fixed(&["whsec_"], r"(whsec_)[A-Za-z0-9+/]{24,}={0,2}"),
-    fixed(
+    bounded(&["whsec_"], r"(whsec_)[A-Za-z0-9+/]{24,}={0,2}"),
+    bounded(
         &["shpat_", "shpca_", "shppa_", "shpss_", "shpua_"],
         r"(shp(?:at|ca|pa|ss|ua)_)[0-9a-fA-F]{32,}",
     ),
-    fixed(&["sq0"], r"(sq0[a-z]{3}-)[A-Za-z0-9_-]{22,}"),
-    fixed(&["SG."], r"(SG\.)[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    fixed(&["key-"], r"(key-)[0-9a-f]{32}"),
-    fixed(
+    bounded(&["sq0"], r"(sq0[a-z]{3}-)[A-Za-z0-9_-]{22,}"),
+    bounded(&["SG."], r"(SG\.)[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    bounded(&["key-"], r"(key-)[0-9a-f]{32}"),
+    bounded(
         &["-us1", "-us2", "-us3", "-us4", "-us5", "-us6", "-us7", "-us8", "-us9"],
         r"[0-9a-f]{32}-us\d{1,2}",
     ),
-    fixed(&["lin_"], r"(lin_(?:api|oauth)_)[A-Za-z0-9]{32,}"),
-    fixed(&["ntn_"], r"(ntn_)[A-Za-z0-9]{40,}"),
-    fixed(&["figd_", "figo_", "figp_", "figr_", "figu_"], r"(fig[dopru]_)[A-Za-z0-9_-]{30,}"),
-    fixed(&["PMAK-"], r"(PMAK-)[0-9a-f]{24}-[0-9a-f]{34}"),
-    fixed(&["ATATT3", "ATCTT3"], r"(AT[AC]TT3)[A-Za-z0-9_+/-]{50,}(?:=[0-9A-F]{8})?"),
-    fixed(&["ATBB"], r"(ATBB)[A-Za-z0-9]{24,}"),
-    fixed(&["glsa_"], r"(glsa_)[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
+    bounded(&["lin_"], r"(lin_(?:api|oauth)_)[A-Za-z0-9]{32,}"),
+    bounded(&["ntn_"], r"(ntn_)[A-Za-z0-9]{40,}"),
+    bounded(&["figd_", "figo_", "figp_", "figr_", "figu_"], r"(fig[dopru]_)[A-Za-z0-9_-]{30,}"),
+    bounded(&["PMAK-"], r"(PMAK-)[0-9a-f]{24}-[0-9a-f]{34}"),
+    bounded(&["ATATT3", "ATCTT3"], r"(AT[AC]TT3)[A-Za-z0-9_+/-]{50,}(?:=[0-9A-F]{8})?"),
+    bounded(&["ATBB"], r"(ATBB)[A-Za-z0-9]{24,}"),
+    bounded(&["glsa_"], r"(glsa_)[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
     unbounded(&["glc_"], r"(glc_)[A-Za-z0-9+/]{32,}={0,2}"),
-    fixed(
+    bounded(
         &["NRAK-", "NRJS-", "NRII-", "NRRA-", "NRIQ-", "NRAA-"],
         r"(NR(?:AK|JS|II|RA|IQ|AA)-)[A-Za-z0-9_-]{19,}",
     ),
-    fixed(&["dt0c01."], r"(dt0c01\.)[A-Z0-9]{24}\.[A-Z0-9]{64}"),
-    fixed(
+    bounded(&["dt0c01."], r"(dt0c01\.)[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    bounded(
         &["dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."],
         r"(dp\.(?:pt|st|ct|sa|scim|audit)\.)(?:[a-z0-9_-]+\.)?[A-Za-z0-9]{40,}",
     ),
     // Keys and signed tokens.
-    fixed(&["AGE-SECRET-KEY-"], r"(AGE-SECRET-KEY-1)[0-9A-Z]{50,}"),
+    bounded(&["AGE-SECRET-KEY-"], r"(AGE-SECRET-KEY-1)[0-9A-Z]{50,}"),
     unbounded(&["ops_eyJ"], r"(ops_)eyJ[A-Za-z0-9+/_-]{50,}={0,2}"),
-    fixed(
+    bounded(
         &["A3-"],
         r"(A3-)[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}",
     ),

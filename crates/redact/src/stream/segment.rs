@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::literals::matcher::LiteralMatcher;
-use crate::rules::discord_token::next_bot_token;
+use crate::rules::discord_token::next_discord_token;
 use crate::rules::next_keyword;
 use crate::rules::pem::{PemBlock, find_block, redact_bodies};
 use crate::scan::Scanner;
@@ -81,7 +81,7 @@ impl Scanner {
         text: &str,
         segment: &TextSegment,
         is_complete: bool,
-        result: &mut TextEdits,
+        edits: &mut TextEdits,
     ) {
         let raw = text.get(segment.range.clone()).unwrap_or_default();
         let (without_bodies, _) =
@@ -89,11 +89,11 @@ impl Scanner {
         let redacted = self.redact(&without_bodies);
         let is_changed = *without_bodies != *raw;
         if let Some(redacted) = redacted {
-            result.count += redacted.count + u64::from(is_changed);
-            result.replacements.push((segment.range.clone(), redacted.text));
+            edits.count += redacted.count + u64::from(is_changed);
+            edits.replacements.push((segment.range.clone(), redacted.text));
         } else if is_changed {
-            result.count += 1;
-            result.replacements.push((segment.range.clone(), without_bodies.into_owned()));
+            edits.count += 1;
+            edits.replacements.push((segment.range.clone(), without_bodies.into_owned()));
         }
     }
 }
@@ -103,9 +103,9 @@ impl Scanner {
 struct HitSearch<'p> {
     /// Ranges that may contain words and literals.
     ranges: &'p [Range<usize>],
-    word: CachedHit,
+    keyword: CachedHit,
     literal: CachedHit,
-    bot_token: CachedHit,
+    discord_token: CachedHit,
     form: CachedHit,
     pattern: CachedHit,
 }
@@ -117,19 +117,20 @@ impl HitSearch<'_> {
         if scanner.redacts_personal_numbers {
             return (at < text.len()).then_some((at, at));
         }
-        let word = cached_or_search(&mut self.word, at, || {
+        let keyword = cached_or_search(&mut self.keyword, at, || {
             search_within(self.ranges, text, at, next_keyword)
         });
         let search_literals = |text: &[u8], at| scanner.literals.next_literal(text, at);
         let literal = cached_or_search(&mut self.literal, at, || {
             search_within(self.ranges, text, at, search_literals)
         });
-        let search_bot_token = || next_bot_token(text, at).map(|token| (token.start, token.end));
-        let bot_token = cached_or_search(&mut self.bot_token, at, search_bot_token);
+        let search_bot_token =
+            || next_discord_token(text, at).map(|token| (token.start, token.end));
+        let discord_token = cached_or_search(&mut self.discord_token, at, search_bot_token);
         let form = cached_or_search(&mut self.form, at, || scanner.literals.next_form(text, at));
         let pattern =
             cached_or_search(&mut self.pattern, at, || scanner.patterns.next_candidate(text, at));
-        [word, literal, bot_token, form, pattern].into_iter().flatten().min()
+        [keyword, literal, discord_token, form, pattern].into_iter().flatten().min()
     }
 }
 
@@ -179,7 +180,7 @@ fn segment_around(
             }
         }
         match find_block(text, searched_to..end, is_complete) {
-            PemBlock::None => searched_to = searched_to.max(previous_end),
+            PemBlock::NotFound => searched_to = searched_to.max(previous_end),
             PemBlock::Open(..) => return TextSegment { range: start..text.len(), is_open: true },
             PemBlock::Closed(_, body) => {
                 searched_to = body.end;

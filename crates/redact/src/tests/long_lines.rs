@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::super::{RedactionStream, Redactor};
+use super::super::{Redactor, StreamRedactor};
 use super::corpus::{SECRET_TEMPLATES, SeededRng};
 use super::streaming::redact_in_pieces;
 use super::{default_redactor, redactor_with_value};
@@ -303,7 +303,7 @@ fn a_stream_buffers_little_of_a_long_word() {
         "registered-value-1".repeat(50_000),
     ];
     for text in texts {
-        let mut stream = RedactionStream::new(Arc::new(redactor_with_value("registered-value-1")));
+        let mut stream = StreamRedactor::new(Arc::new(redactor_with_value("registered-value-1")));
         let mut max_buffered = 0;
         for piece in text.as_bytes().chunks(4096) {
             stream.push(piece);
@@ -347,7 +347,7 @@ fn redaction_of_a_long_word_takes_linear_time() {
 }
 
 /// Generates a run, a secret or text that looks like the start of one.
-fn fragment() -> impl Strategy<Value = String> {
+fn any_fragment() -> impl Strategy<Value = String> {
     let run = (0..RUNS.len(), 1_usize..20_000, any::<u64>())
         .prop_map(|(kind, length, seed)| RUNS[kind].1(&mut SeededRng(seed | 1), length));
     let secret = (0..SECRET_TEMPLATES.len(), any::<u64>())
@@ -380,7 +380,7 @@ proptest! {
 
     #[test]
     fn long_lines_are_redacted_alike_for_any_chunks(
-        parts in proptest::collection::vec(fragment(), 1..12), seed in 1_u64.., max_chunk in 1_usize..9000,
+        parts in proptest::collection::vec(any_fragment(), 1..12), seed in 1_u64.., max_chunk in 1_usize..9000,
     ) {
         let text = parts.concat();
         let values = ["ab\ncd\nefgh".to_owned(), "registered 1".to_owned()];

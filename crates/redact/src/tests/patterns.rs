@@ -7,13 +7,14 @@ use proptest::prelude::*;
 use super::super::Redactor;
 use super::corpus::SeededRng;
 use super::streaming::redact_in_pieces;
-use super::{Pattern, Redaction};
+use super::{Pattern, RedactionConfig};
 
 /// Creates a redactor with patterns, each with the length that stays visible.
 fn redactor_with_patterns(patterns: &[(&str, usize)]) -> Redactor {
     let to_pattern = |(regex, keep): &(&str, usize)| Pattern::new("a", regex, *keep).unwrap();
     let patterns = patterns.iter().map(to_pattern).collect();
-    Redactor::new([]).with_configuration(Redaction { patterns, redacts_personal_numbers: false })
+    Redactor::new([])
+        .with_configuration(RedactionConfig { patterns, redacts_personal_numbers: false })
 }
 
 /// Redactor for personal numbers, a pair of words, words of capitals, and one pattern of maximum length.
@@ -89,7 +90,7 @@ fn a_match_that_begins_in_a_long_word_is_masked_alone() {
 }
 
 /// Components of the texts: matches, halves of them, and their surroundings.
-const WORDS: &[&str] = &[
+const FRAGMENTS: &[&str] = &[
     "EMP-123456",
     "EMP-",
     "123456",
@@ -114,9 +115,9 @@ const WORDS: &[&str] = &[
     "-----BEGIN PRIVATE KEY-----",
 ];
 
-fn text(max_words: usize) -> impl Strategy<Value = String> {
+fn any_text(max_words: usize) -> impl Strategy<Value = String> {
     let word = prop_oneof![
-        20 => proptest::sample::select(WORDS).prop_map(str::to_owned),
+        20 => proptest::sample::select(FRAGMENTS).prop_map(str::to_owned),
         1 => (900_usize..1000).prop_map(|length| format!("q{}z", "7".repeat(length))),
         1 => (1_usize..3000).prop_map(|length| "w ".repeat(length)),
     ];
@@ -127,7 +128,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
 
     #[test]
-    fn short_lines_are_redacted_alike_for_any_chunks(text in text(30), seed in 1_u64.., max_chunk in 1_usize..9000) {
+    fn short_lines_are_redacted_alike_for_any_chunks(text in any_text(30), seed in 1_u64.., max_chunk in 1_usize..9000) {
         let lines: String = text.lines().map(|line| format!("{line:.8000}\n")).collect();
         let mut rng = SeededRng(seed);
         let pieces = redact_in_pieces(test_redactor(), lines.as_bytes(), || 1 + rng.below(max_chunk));
@@ -136,7 +137,7 @@ proptest! {
 
     #[test]
     fn no_match_is_shown_for_any_line_length_or_chunk_size(
-        text in text(120), seed in 1_u64.., max_chunk in 1_usize..9000,
+        text in any_text(120), seed in 1_u64.., max_chunk in 1_usize..9000,
     ) {
         let text = text.replace('\n', " ");
         let mut rng = SeededRng(seed);

@@ -4,17 +4,17 @@ use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 
-use super::super::{RedactionStream, Redactor};
+use super::super::{Redactor, StreamRedactor};
 use super::corpus::{SECRET_TEMPLATES, SeededRng};
 use super::{corpus, default_redactor, redactor_with_value, shows};
 
-/// Sends `text` through a stream in pieces whose sizes `next_size` returns.
+/// Sends `any_text` through a stream in pieces whose sizes `next_size` returns.
 pub(super) fn redact_in_pieces(
     redactor: Arc<Redactor>,
     text: &[u8],
     mut next_size: impl FnMut() -> usize,
 ) -> String {
-    let mut stream = RedactionStream::new(redactor);
+    let mut stream = StreamRedactor::new(redactor);
     let mut out = String::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -93,7 +93,7 @@ fn long_lines_show_no_secret_and_are_released_early() {
 
 #[test]
 fn an_endless_key_uses_bounded_memory() {
-    let mut stream = RedactionStream::new(Arc::new(default_redactor()));
+    let mut stream = StreamRedactor::new(Arc::new(default_redactor()));
     stream.push(b"-----BEGIN PRIVATE KEY-----\n");
     for _ in 0..10_000 {
         let line = SeededRng(9).expand("{b64}\n");
@@ -107,7 +107,7 @@ fn an_endless_key_uses_bounded_memory() {
 
 #[test]
 fn a_pause_releases_only_text_without_a_possible_secret() {
-    let mut stream = RedactionStream::new(Arc::new(redactor_with_value("two words here")));
+    let mut stream = StreamRedactor::new(Arc::new(redactor_with_value("two words here")));
     assert_eq!(stream.push(b"Continue? [y/N] two wo"), "");
     assert_eq!(stream.release_safe_text(), "Continue? [y/N] ");
     assert_eq!(stream.release_safe_text(), "");
@@ -118,7 +118,7 @@ fn a_pause_releases_only_text_without_a_possible_secret() {
 }
 
 /// Components of texts that are difficult to judge.
-const WORDS: &[&str] = &[
+const FRAGMENTS: &[&str] = &[
     "password",
     "token",
     "=",
@@ -183,17 +183,17 @@ const WORDS: &[&str] = &[
 ];
 
 /// Generates a word, a secret or noise.
-fn fragment() -> impl Strategy<Value = String> {
+fn any_fragment() -> impl Strategy<Value = String> {
     let secret = (0..SECRET_TEMPLATES.len(), any::<u64>())
         .prop_map(|(kind, seed)| SeededRng(seed | 1).expand(SECRET_TEMPLATES[kind]));
     let password = any::<u64>().prop_map(|seed| SeededRng(seed | 1).expand("{p12}"));
     let token = any::<u64>().prop_map(|seed| SeededRng(seed | 1).expand("{a24}"));
-    let word = proptest::sample::select(WORDS).prop_map(str::to_owned);
+    let word = proptest::sample::select(FRAGMENTS).prop_map(str::to_owned);
     prop_oneof![8 => word, 1 => secret, 1 => password, 1 => token, 1 => "[ -~]{1,12}"]
 }
 
-fn text() -> impl Strategy<Value = String> {
-    proptest::collection::vec(fragment(), 0..40).prop_map(|parts| parts.concat())
+fn any_text() -> impl Strategy<Value = String> {
+    proptest::collection::vec(any_fragment(), 0..40).prop_map(|parts| parts.concat())
 }
 
 fn test_redactor() -> Arc<Redactor> {
@@ -207,13 +207,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn redaction_is_idempotent(text in text()) {
+    fn redaction_is_idempotent(text in any_text()) {
         let once = test_redactor().redact(&text).into_owned();
         prop_assert_eq!(test_redactor().redact(&once).into_owned(), once);
     }
 
     #[test]
-    fn redaction_does_not_depend_on_the_chunks(text in text(), seed in 1_u64.., max_chunk in 1_usize..90) {
+    fn redaction_does_not_depend_on_the_chunks(text in any_text(), seed in 1_u64.., max_chunk in 1_usize..90) {
         let mut rng = SeededRng(seed);
         let pieces = redact_in_pieces(test_redactor(), text.as_bytes(), || 1 + rng.below(max_chunk));
         prop_assert_eq!(pieces, test_redactor().redact(&text).into_owned());

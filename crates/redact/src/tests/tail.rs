@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::Redactor;
 use super::corpus::SeededRng;
-use super::{Pattern, Redaction, corpus, shows};
+use super::{Pattern, RedactionConfig, corpus, shows};
 
 /// Redactor with a multi-line registered value, one with white space, and a pattern.
 fn test_redactor() -> Arc<Redactor> {
@@ -12,7 +12,7 @@ fn test_redactor() -> Arc<Redactor> {
     let registered = ["ab\ncd\nefgh\nthe last line", "two words here"].map(str::to_owned);
     Arc::new(
         Redactor::new(registered)
-            .with_configuration(Redaction { patterns, redacts_personal_numbers: false }),
+            .with_configuration(RedactionConfig { patterns, redacts_personal_numbers: false }),
     )
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct VisibleText<'t> {
 
 impl<'t> VisibleText<'t> {
     /// Removes the escape sequences.
-    pub(crate) fn of(raw: &'t [u8]) -> Self {
+    pub(crate) fn from_raw(raw: &'t [u8]) -> Self {
         // Nearly all texts: no copy and no mapping is needed.
         if !raw.contains(&ESCAPE) {
             return Self {
@@ -75,11 +75,11 @@ impl<'t> VisibleText<'t> {
     pub(crate) fn raw_range(&self, range: &Range<usize>) -> Range<usize> {
         // The raw position of the last byte, not of the one after it: between both may be an escape sequence.
         let last = range.end.saturating_sub(1).max(range.start);
-        self.raw_at(range.start)..self.raw_at(last) + usize::from(!range.is_empty())
+        self.to_raw(range.start)..self.to_raw(last) + usize::from(!range.is_empty())
     }
 
     /// Returns the number of visible bytes before a raw position.
-    pub(crate) fn visible_at(&self, raw: usize) -> usize {
+    pub(crate) fn to_visible(&self, raw: usize) -> usize {
         let after = self.pieces.partition_point(|(_, start)| *start <= raw);
         let Some((visible, start)) = after.checked_sub(1).and_then(|at| self.pieces.get(at)) else {
             return if self.pieces.is_empty() { raw.min(self.text.len()) } else { 0 };
@@ -89,7 +89,7 @@ impl<'t> VisibleText<'t> {
     }
 
     /// Returns the raw position of one visible byte.
-    pub(crate) fn raw_at(&self, at: usize) -> usize {
+    pub(crate) fn to_raw(&self, at: usize) -> usize {
         let after = self.pieces.partition_point(|(visible, _)| *visible <= at);
         let piece = after.checked_sub(1).and_then(|index| self.pieces.get(index));
         piece.map_or(at, |(visible, raw)| raw + (at - visible))

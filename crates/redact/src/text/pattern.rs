@@ -3,7 +3,7 @@
 use regex::bytes::{Regex, RegexBuilder};
 
 /// Compiles a constant pattern. A test verifies that all constants compile.
-pub(crate) fn compile(pattern: &str) -> Option<Regex> {
+pub(crate) fn compile_constant(pattern: &str) -> Option<Regex> {
     try_compile(pattern).ok()
 }
 

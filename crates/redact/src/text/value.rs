@@ -22,7 +22,7 @@ pub(crate) struct InspectionBudget {
 
 impl InspectionBudget {
     /// Creates the budget of a line.
-    pub(crate) const fn of(line: &[u8]) -> Self {
+    pub(crate) const fn for_line(line: &[u8]) -> Self {
         Self { remaining_bytes: 65_536 + 16 * line.len(), redacted_range: 0..0 }
     }
 

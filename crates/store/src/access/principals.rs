@@ -1,13 +1,13 @@
 //! Principals and their tokens.
 
-use algonius_actors::model::access::principal::{Token, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Token};
 use algonius_actors::model::id::PrincipalId;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::engine::read_cache::Invalidation;
-use crate::engine::row_codec::{Columns, json, micros};
+use crate::engine::row_codec::{Columns, micros, to_json};
 use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 use crate::engine::writer::WriteCommand;
 
@@ -30,14 +30,14 @@ const SELECT_TOKENS: &str = "
 /// Tokens of the configuration, which replace those of the previous configuration.
 pub(crate) struct ReplaceSeededTokens {
     /// All tokens of the configuration.
-    pub(crate) tokens: Vec<TokenSeed>,
+    pub(crate) tokens: Vec<ConfiguredToken>,
     /// Time of the change.
     pub(crate) at: DateTime<Utc>,
 }
 
 #[async_trait]
 impl WriteCommand for ReplaceSeededTokens {
-    type Answer = ();
+    type WriteOutput = ();
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
@@ -71,14 +71,14 @@ pub(crate) async fn insert_principal(
 pub(crate) async fn insert_token(
     connection: &mut DatabaseConnection,
     principal: Uuid,
-    (seed, is_seeded): (&TokenSeed, bool),
+    (seed, is_seeded): (&ConfiguredToken, bool),
     at: DateTime<Utc>,
 ) -> sql::Result<()> {
     sql::statement(INSERT_TOKEN)
         .bind(Uuid::now_v7())
         .bind(principal)
         .bind(seed.hash.as_slice())
-        .bind(json(&seed.scope)?)
+        .bind(to_json(&seed.scope)?)
         .bind(seed.expires.map(micros))
         .bind(is_seeded)
         .bind(micros(at))
@@ -88,12 +88,12 @@ pub(crate) async fn insert_token(
 }
 
 /// Reads all tokens, including expired ones.
-pub(crate) async fn tokens(pool: &ReaderPool) -> sql::Result<Vec<Token>> {
+pub(crate) async fn load_tokens(pool: &ReaderPool) -> sql::Result<Vec<Token>> {
     let rows = sql::statement(SELECT_TOKENS).fetch_all(pool).await?;
-    rows.iter().map(|row| token(Columns(row))).collect()
+    rows.iter().map(|row| read_token(Columns(row))).collect()
 }
 
-fn token(columns: Columns<'_>) -> sql::Result<Token> {
+fn read_token(columns: Columns<'_>) -> sql::Result<Token> {
     Ok(Token {
         principal: PrincipalId(columns.uuid("principal")?),
         name: columns.get("name")?,

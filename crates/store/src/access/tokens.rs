@@ -1,20 +1,20 @@
 //! Tokens that are created at run time.
 
-use algonius_actors::model::access::principal::{Scope, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Scope};
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::principals::{insert_principal, insert_token};
 use crate::Store;
-use crate::engine::fault::ledger_error;
+use crate::engine::error::ledger_error;
 use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::Columns;
 use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 use crate::engine::writer::WriteCommand;
 
 /// Removal of tokens that do not belong to the configuration.
-const DELETE_TOKENS: &str = "
+const DELETE_ISSUED_TOKENS: &str = "
     DELETE FROM tokens
     WHERE NOT seeded AND principal = (SELECT id FROM principals WHERE name = $1)";
 
@@ -51,9 +51,9 @@ impl Store {
     ///
     /// # Errors
     /// Fails if nothing was committed.
-    pub async fn issue(
+    pub async fn issue_token(
         &self,
-        seed: TokenSeed,
+        seed: ConfiguredToken,
         replaces: bool,
         at: DateTime<Utc>,
     ) -> Result<bool, LedgerError> {
@@ -65,7 +65,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if nothing was committed.
-    pub async fn revoke(&self, name: String) -> Result<bool, LedgerError> {
+    pub async fn revoke_token(&self, name: String) -> Result<bool, LedgerError> {
         self.writer.submit(RevokeToken { name }).await
     }
 
@@ -79,14 +79,14 @@ impl Store {
 }
 
 struct IssueToken {
-    seed: TokenSeed,
+    seed: ConfiguredToken,
     replaces: bool,
     at: DateTime<Utc>,
 }
 
 #[async_trait]
 impl WriteCommand for IssueToken {
-    type Answer = bool;
+    type WriteOutput = bool;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
@@ -99,7 +99,7 @@ impl WriteCommand for IssueToken {
         if exists && !self.replaces {
             return Ok(false);
         }
-        sql::statement(DELETE_TOKENS).bind(name).execute(&mut *connection).await?;
+        sql::statement(DELETE_ISSUED_TOKENS).bind(name).execute(&mut *connection).await?;
         let principal = insert_principal(connection, name, self.at).await?;
         insert_token(connection, principal, (&self.seed, false), self.at).await?;
         Ok(true)
@@ -112,15 +112,17 @@ struct RevokeToken {
 
 #[async_trait]
 impl WriteCommand for RevokeToken {
-    type Answer = bool;
+    type WriteOutput = bool;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-        let changed_rows =
-            sql::statement(DELETE_TOKENS).bind(self.name.as_str()).execute(connection).await?;
+        let changed_rows = sql::statement(DELETE_ISSUED_TOKENS)
+            .bind(self.name.as_str())
+            .execute(connection)
+            .await?;
         Ok(changed_rows > 0)
     }
 }

@@ -1,15 +1,15 @@
 //! Conformance tests of accepted requests.
 
 use algonius_actors::model::agent::budget::Charge;
-use algonius_actors::model::execution::record::{ExecutionFilter, Record, RequestedInput};
+use algonius_actors::model::execution::record::{ExecutionFilter, ExecutionRecord, RequestedInput};
 use algonius_actors::model::execution::request::DedupKeys;
-use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State};
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Fence, Outcome};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
-use algonius_actors::ports::ledger::{AcceptCommand, Acceptance, ClaimResult};
+use algonius_actors::ports::ledger::{AcceptCommand, AcceptResult, ClaimResult};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use State::Idle;
+use ExecutionState::Idle;
 
 use super::{
     AnyLedger, accept_command, accept_execution, at_second, claim_command, input_range,
@@ -18,8 +18,8 @@ use super::{
 
 pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger) {
     let command = accept_command("look at this");
-    assert_eq!(ledger.accept(command.clone()).await.unwrap(), Acceptance::Created);
-    let expected = Record {
+    assert_eq!(ledger.accept(command.clone()).await.unwrap(), AcceptResult::Created);
+    let expected = ExecutionRecord {
         id: command.id,
         agent: command.agent,
         owner: command.owner,
@@ -37,7 +37,7 @@ pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger
         params: command.params,
         overrides: command.overrides,
         replayable: true,
-        deferred: None,
+        latest_deferral: None,
         spent: Charge::default(),
         accepted_at: at_second(0),
         started_at: None,
@@ -45,7 +45,7 @@ pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger
         ended_at: None,
         pid: None,
         exit_code: None,
-        last_event: 1,
+        last_event_number: 1,
     };
     assert_eq!(load_record(&ledger, command.id).await, expected);
     assert_eq!(ledger.text(command.id, input_range("look at this")).await.unwrap(), "look at this");
@@ -60,9 +60,9 @@ pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger)
     let other_agent = AgentId::new("writer").unwrap();
     let other_agent =
         AcceptCommand { id: ExecutionId::fresh(), agent: other_agent, ..duplicate.clone() };
-    assert_eq!(ledger.accept(first.clone()).await.unwrap(), Acceptance::Created);
-    assert_eq!(ledger.accept(duplicate.clone()).await.unwrap(), Acceptance::Duplicate(first.id));
-    assert_eq!(ledger.accept(different_digest).await.unwrap(), Acceptance::Conflict);
+    assert_eq!(ledger.accept(first.clone()).await.unwrap(), AcceptResult::Created);
+    assert_eq!(ledger.accept(duplicate.clone()).await.unwrap(), AcceptResult::Duplicate(first.id));
+    assert_eq!(ledger.accept(different_digest).await.unwrap(), AcceptResult::Conflict);
     let known = ledger.find_repeated(first.owner, &first.agent, first.keys.message).await;
     assert!(known.is_none_or(|known| known == (first.id, first.digest)));
     assert_eq!(
@@ -74,8 +74,8 @@ pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger)
         None
     );
     assert_eq!(ledger.execution(duplicate.id).await.unwrap(), None);
-    assert_eq!(ledger.accept(other_owner).await.unwrap(), Acceptance::Created);
-    assert_eq!(ledger.accept(other_agent).await.unwrap(), Acceptance::Created);
+    assert_eq!(ledger.accept(other_owner).await.unwrap(), AcceptResult::Created);
+    assert_eq!(ledger.accept(other_agent).await.unwrap(), AcceptResult::Created);
 }
 
 pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
@@ -86,15 +86,15 @@ pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
             (ledger.clone(), AcceptCommand { id: ExecutionId::fresh(), ..first.clone() });
         tasks.spawn(async move { (command.id, ledger.accept(command).await.unwrap()) });
     }
-    let answers = tasks.join_all().await;
-    let created: Vec<_> = answers
+    let acceptances = tasks.join_all().await;
+    let created: Vec<_> = acceptances
         .iter()
-        .filter(|(_, answer)| *answer == Acceptance::Created)
+        .filter(|(_, answer)| *answer == AcceptResult::Created)
         .map(|(id, _)| *id)
         .collect();
     assert_eq!(created.len(), 1);
     let duplicates =
-        answers.iter().filter(|(_, answer)| *answer == Acceptance::Duplicate(created[0]));
+        acceptances.iter().filter(|(_, answer)| *answer == AcceptResult::Duplicate(created[0]));
     assert_eq!(duplicates.count(), 99);
     assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 1);
 }
@@ -111,14 +111,14 @@ pub(crate) async fn an_idempotency_key_identifies_a_request(ledger: AnyLedger) {
         AcceptCommand { keys: message_keys([1; 32]), ..accept_command("look at this") };
     let other = request_with_keys(2, 2);
     for (command, expected) in [
-        (first.clone(), Acceptance::Created),
-        (request_with_keys(1, 1), Acceptance::Duplicate(first.id)),
-        (request_with_keys(3, 1), Acceptance::Duplicate(first.id)),
-        (without_idempotency_key, Acceptance::Duplicate(first.id)),
-        (request_with_keys(1, 3), Acceptance::Duplicate(first.id)),
-        (AcceptCommand { digest: [8; 32], ..request_with_keys(4, 1) }, Acceptance::Conflict),
-        (other.clone(), Acceptance::Created),
-        (request_with_keys(1, 2), Acceptance::Conflict),
+        (first.clone(), AcceptResult::Created),
+        (request_with_keys(1, 1), AcceptResult::Duplicate(first.id)),
+        (request_with_keys(3, 1), AcceptResult::Duplicate(first.id)),
+        (without_idempotency_key, AcceptResult::Duplicate(first.id)),
+        (request_with_keys(1, 3), AcceptResult::Duplicate(first.id)),
+        (AcceptCommand { digest: [8; 32], ..request_with_keys(4, 1) }, AcceptResult::Conflict),
+        (other.clone(), AcceptResult::Created),
+        (request_with_keys(1, 2), AcceptResult::Conflict),
     ] {
         let keys = command.keys;
         assert_eq!(ledger.accept(command).await.unwrap(), expected, "{keys:?}");
@@ -134,29 +134,29 @@ pub(crate) async fn one_of_100_requests_with_one_idempotency_key_is_new(ledger: 
         tasks.spawn(async move { ledger.accept(request_with_keys(message, 1)).await.unwrap() });
     }
     let created =
-        tasks.join_all().await.into_iter().filter(|answer| *answer == Acceptance::Created);
+        tasks.join_all().await.into_iter().filter(|answer| *answer == AcceptResult::Created);
     assert_eq!(created.count(), 1);
     assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 1);
 }
 
 /// Returns a request whose content has this key, accepted at this time, that accepts results of the last minute.
 fn request_with_content(key: u8, at: i64) -> AcceptCommand {
-    let content = Some(([key; 32], at_second(at - 60)));
-    AcceptCommand { content, at: at_second(at), ..accept_command("look at this") }
+    let coalescing_key = Some(([key; 32], at_second(at - 60)));
+    AcceptCommand { coalescing_key, at: at_second(at), ..accept_command("look at this") }
 }
 
 pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(ledger: AnyLedger) {
     let accept = async |command: &AcceptCommand| ledger.accept(command.clone()).await.unwrap();
     let first = request_with_content(1, 0);
-    assert_eq!(accept(&first).await, Acceptance::Created);
-    assert_eq!(accept(&request_with_content(2, 1)).await, Acceptance::Created);
-    assert_eq!(accept(&accept_command("look at this")).await, Acceptance::Created);
-    assert_eq!(accept(&request_with_content(1, 30)).await, Acceptance::Equivalent(first.id));
+    assert_eq!(accept(&first).await, AcceptResult::Created);
+    assert_eq!(accept(&request_with_content(2, 1)).await, AcceptResult::Created);
+    assert_eq!(accept(&accept_command("look at this")).await, AcceptResult::Created);
+    assert_eq!(accept(&request_with_content(1, 30)).await, AcceptResult::Equivalent(first.id));
     // A coalesced execution never becomes a source for later ones, so the window ends with that of the first
     // request.
-    assert_eq!(accept(&request_with_content(1, 59)).await, Acceptance::Equivalent(first.id));
+    assert_eq!(accept(&request_with_content(1, 59)).await, AcceptResult::Equivalent(first.id));
     let next = request_with_content(1, 60);
-    assert_eq!(accept(&next).await, Acceptance::Created);
+    assert_eq!(accept(&next).await, AcceptResult::Created);
 
     // A completed execution precedes a running one; a failed one does not count.
     let ClaimResult::Granted(fence) = ledger.claim(claim_command(first.id, None)).await.unwrap()
@@ -165,16 +165,16 @@ pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(led
     };
     let end = |outcome| settlement(first.id, fence, outcome);
     assert!(ledger.settle(end(Outcome::Completed)).await.unwrap());
-    assert_eq!(accept(&request_with_content(1, 59)).await, Acceptance::Equivalent(first.id));
+    assert_eq!(accept(&request_with_content(1, 59)).await, AcceptResult::Equivalent(first.id));
     let ClaimResult::Granted(fence) = ledger.claim(claim_command(next.id, None)).await.unwrap()
     else {
         panic!("a free slot was refused");
     };
     assert!(ledger.settle(settlement(next.id, fence, Outcome::Failed)).await.unwrap());
-    assert_eq!(accept(&request_with_content(1, 61)).await, Acceptance::Created);
+    assert_eq!(accept(&request_with_content(1, 61)).await, AcceptResult::Created);
 
     // A clock that was set back must not extend the window by hours.
-    assert_eq!(accept(&request_with_content(1, -7200)).await, Acceptance::Created);
+    assert_eq!(accept(&request_with_content(1, -7200)).await, AcceptResult::Created);
 }
 
 pub(crate) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedger) {

@@ -7,16 +7,16 @@ use algonius_actors::model::execution::event::{
     Event, EventKind, MessageRole, TextChannel, TextRange,
 };
 use algonius_actors::model::execution::{
-    AttemptId, Fence, Interruption, Outcome, State, StateChange,
+    AttemptId, ExecutionState, Fence, Interruption, Outcome, StateChange,
 };
 use algonius_actors::model::id::{AgentId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::ports::ledger::{
-    AcceptCommand, ClaimCommand, ClaimResult, ResumeCommand, Settlement, WriteBatch,
+    AcceptCommand, AnswerCommand, ClaimCommand, ClaimResult, Settlement, WriteBatch,
 };
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use State::{Running, Starting, Waiting};
+use ExecutionState::{Running, Starting, Waiting};
 
 use super::{
     AnyLedger, accept_command, accept_execution, agent, at_second, caller_overrides, claim_command,
@@ -40,8 +40,8 @@ pub(crate) async fn execution_awaiting_auth(ledger: &AnyLedger) -> ExecutionId {
     let auth_required =
         StateChange::interrupted(AttemptId::FIRST, at_second(3), Interruption::AuthRequired);
     let events = [state_change(Starting, Running, 2), auth_required]
-        .map(|moved| (at_second(3), EventKind::StateChanged(moved)));
-    assert!(ledger.record(id, fence, events.into()).await.unwrap());
+        .map(|change| (at_second(3), EventKind::StateChanged(change)));
+    assert!(ledger.append_events(id, fence, events.into()).await.unwrap());
     let row = load_record(ledger, id).await;
     assert_eq!(
         (row.state, row.requested_input.interruption),
@@ -56,14 +56,14 @@ async fn request_input(ledger: &AnyLedger, id: ExecutionId, fence: Fence, attemp
     };
     let events = [change(Starting, Running, 2), change(Running, Waiting, 3)]
         .map(|event| (at_second(3), event));
-    assert!(ledger.record(id, fence, events.into()).await.unwrap());
+    assert!(ledger.append_events(id, fence, events.into()).await.unwrap());
 }
 
 /// Returns an answer with a key of its own.
-pub(crate) fn resume_command(id: ExecutionId, fence: Fence, input: &str) -> ResumeCommand {
+pub(crate) fn resume_command(id: ExecutionId, fence: Fence, input: &str) -> AnswerCommand {
     let mut key = [1; 32];
     key[..16].copy_from_slice(Uuid::now_v7().as_bytes());
-    ResumeCommand {
+    AnswerCommand {
         id,
         agent: agent(),
         owner: PrincipalId(Uuid::nil()),
@@ -73,11 +73,11 @@ pub(crate) fn resume_command(id: ExecutionId, fence: Fence, input: &str) -> Resu
         keys: message_keys(key),
         digest: [9; 32],
         input: input.to_owned(),
-        pieces: vec![StoredPart::text(answer_range(input))],
+        parts: vec![StoredPart::text(answer_range(input))],
         params: BTreeMap::from([("branch".to_owned(), "next".to_owned())]),
         overrides: caller_overrides("next"),
         replayable: false,
-        sealed: Some(vec![7; 100_000]),
+        sealed_input: Some(vec![7; 100_000]),
         at: at_second(5),
     }
 }
@@ -99,7 +99,7 @@ pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
     let (id, fence) = waiting_execution(&ledger).await;
     let before = load_record(&ledger, id).await;
     let command = resume_command(id, fence, "the left one");
-    assert!(ledger.resume(command.clone()).await.unwrap());
+    assert!(ledger.record_answer(command.clone()).await.unwrap());
 
     let after = load_record(&ledger, id).await;
     assert_eq!(
@@ -108,11 +108,14 @@ pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
     );
     assert_eq!(after.overrides, command.overrides);
     assert_eq!((after.state, after.fence, after.attempt_id), (Waiting, fence, before.attempt_id));
-    assert_eq!((after.changed_at, after.last_event), (at_second(5), before.last_event + 1));
-    let (message, pieces) = (command.message.0, command.pieces);
+    assert_eq!(
+        (after.changed_at, after.last_event_number),
+        (at_second(5), before.last_event_number + 1)
+    );
+    let (message, pieces) = (command.message.0, command.parts);
     let event_kind = EventKind::Message { speaker: MessageRole::User, message, pieces };
-    let event = Event { number: after.last_event, at: at_second(5), data: event_kind };
-    assert_eq!(ledger.events(id, before.last_event).await.unwrap(), [event]);
+    let event = Event { number: after.last_event_number, at: at_second(5), data: event_kind };
+    assert_eq!(ledger.events(id, before.last_event_number).await.unwrap(), [event]);
     assert_eq!(ledger.text(id, answer_range("the left one")).await.unwrap(), "the left one");
     let first = TextRange { attempt_id: AttemptId::FIRST, ..answer_range("look at this") };
     assert_eq!(ledger.text(id, first).await.unwrap(), "look at this");
@@ -120,12 +123,12 @@ pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
 
 pub(crate) async fn one_of_many_answers_is_accepted(ledger: AnyLedger) {
     let (id, fence) = waiting_execution(&ledger).await;
-    let before = load_record(&ledger, id).await.last_event;
+    let before = load_record(&ledger, id).await.last_event_number;
     let mut tasks = JoinSet::new();
     for number in 0..20 {
         let (ledger, command) =
             (ledger.clone(), resume_command(id, fence, &format!("answer {number}")));
-        tasks.spawn(async move { (ledger.resume(command.clone()).await.unwrap(), command) });
+        tasks.spawn(async move { (ledger.record_answer(command.clone()).await.unwrap(), command) });
     }
     let answers = tasks.join_all().await;
     for (was_accepted, command) in &answers {
@@ -145,7 +148,7 @@ pub(crate) async fn an_answer_without_an_open_question_changes_nothing(ledger: A
     let queued = accept_execution(&ledger).await;
     let (starting, fence) = claim_execution(&ledger).await;
     let (answered, _) = waiting_execution(&ledger).await;
-    assert!(ledger.resume(resume_command(answered, fence, "the left one")).await.unwrap());
+    assert!(ledger.record_answer(resume_command(answered, fence, "the left one")).await.unwrap());
     let (ended, _) = waiting_execution(&ledger).await;
     assert!(ledger.settle(settlement(ended, fence, Outcome::Cancelled)).await.unwrap());
     // Only the outcome is invalid here.
@@ -166,27 +169,35 @@ pub(crate) async fn an_answer_without_an_open_question_changes_nothing(ledger: A
     ] {
         let before = (load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
         let late = resume_command(id, fence, "or the right one, as it is longer");
-        assert!(!ledger.resume(late.clone()).await.unwrap());
+        assert!(!ledger.record_answer(late.clone()).await.unwrap());
         assert_eq!(find_by_key(&ledger, late.keys.message).await, None);
         assert_eq!((load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
         let text = ledger.text(id, answer_range(&late.input)).await.unwrap();
         assert_eq!(text, if id == answered { "the left one" } else { "" });
     }
-    assert!(!ledger.resume(resume_command(ExecutionId::fresh(), fence, "anyone?")).await.unwrap());
-    assert!(ledger.resume(resume_command(open, fence, "the left one")).await.unwrap());
+    assert!(
+        !ledger
+            .record_answer(resume_command(ExecutionId::fresh(), fence, "anyone?"))
+            .await
+            .unwrap()
+    );
+    assert!(ledger.record_answer(resume_command(open, fence, "the left one")).await.unwrap());
 }
 
 pub(crate) async fn a_message_answers_only_one_question(ledger: AnyLedger) {
     let [(one, fence), (two, _)] =
         [waiting_execution(&ledger).await, waiting_execution(&ledger).await];
     let command = resume_command(one, fence, "the left one");
-    assert!(ledger.resume(command.clone()).await.unwrap());
-    let repeated = ResumeCommand { id: two, digest: [8; 32], ..command.clone() };
-    assert!(!ledger.resume(repeated.clone()).await.unwrap());
+    assert!(ledger.record_answer(command.clone()).await.unwrap());
+    let repeated = AnswerCommand { id: two, digest: [8; 32], ..command.clone() };
+    assert!(!ledger.record_answer(repeated.clone()).await.unwrap());
     assert_eq!(find_by_key(&ledger, command.keys.message).await, Some((one, command.digest)));
     assert!(!load_record(&ledger, two).await.requested_input.answered);
     assert!(
-        ledger.resume(ResumeCommand { keys: message_keys([2; 32]), ..repeated }).await.unwrap()
+        ledger
+            .record_answer(AnswerCommand { keys: message_keys([2; 32]), ..repeated })
+            .await
+            .unwrap()
     );
 }
 
@@ -194,8 +205,8 @@ pub(crate) async fn a_message_answers_only_one_question(ledger: AnyLedger) {
 pub(crate) async fn the_next_claim_begins_the_answered_turn(ledger: AnyLedger) {
     let (id, fence) = waiting_execution(&ledger).await;
     let first = resume_command(id, fence, "the left one");
-    assert!(ledger.resume(first.clone()).await.unwrap());
-    assert!(ledger.record(id, fence, vec![warning("slow")]).await.unwrap());
+    assert!(ledger.record_answer(first.clone()).await.unwrap());
+    assert!(ledger.append_events(id, fence, vec![warning("slow")]).await.unwrap());
     assert!(load_record(&ledger, id).await.requested_input.answered);
     let next = StateChange { attempt_id: NEXT_TURN, ..state_change(Waiting, Starting, 6) };
     let next = ClaimCommand { fence, state_change: next, ..claim_command(id, None) };
@@ -207,12 +218,12 @@ pub(crate) async fn the_next_claim_begins_the_answered_turn(ledger: AnyLedger) {
     );
 
     request_input(&ledger, id, Fence(2), NEXT_TURN).await;
-    let late = ResumeCommand { fence, ..resume_command(id, fence, "late") };
-    assert!(!ledger.resume(late).await.unwrap());
+    let late = AnswerCommand { fence, ..resume_command(id, fence, "late") };
+    assert!(!ledger.record_answer(late).await.unwrap());
     let third = NEXT_TURN.next_turn();
     let second_answer =
-        ResumeCommand { attempt_id: third, ..resume_command(id, Fence(2), "and then right") };
-    assert!(ledger.resume(second_answer.clone()).await.unwrap());
+        AnswerCommand { attempt_id: third, ..resume_command(id, Fence(2), "and then right") };
+    assert!(ledger.record_answer(second_answer.clone()).await.unwrap());
     assert_eq!(find_by_key(&ledger, first.keys.message).await, Some((id, first.digest)));
     assert_eq!(
         find_by_key(&ledger, second_answer.keys.message).await,
@@ -245,7 +256,7 @@ pub(crate) async fn an_accepted_message_is_found_by_its_caller_and_agent(ledger:
 
     let (id, fence) = waiting_execution(&ledger).await;
     let answer_command = resume_command(id, fence, "the left one");
-    assert!(ledger.resume(answer_command.clone()).await.unwrap());
+    assert!(ledger.record_answer(answer_command.clone()).await.unwrap());
     assert_eq!(
         find_by_key(&ledger, answer_command.keys.message).await,
         Some((id, answer_command.digest))
@@ -268,7 +279,7 @@ pub(crate) async fn an_idempotency_key_identifies_an_answer(ledger: AnyLedger) {
     let (id, fence) = waiting_execution(&ledger).await;
     let mut command = resume_command(id, fence, "the left one");
     command.keys.idempotency = Some([3; 32]);
-    assert!(ledger.resume(command.clone()).await.unwrap());
+    assert!(ledger.record_answer(command.clone()).await.unwrap());
     for key in command.keys.iter() {
         assert_eq!(find_by_key(&ledger, key).await, Some((id, command.digest)));
     }

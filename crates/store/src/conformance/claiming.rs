@@ -3,13 +3,13 @@
 use algonius_actors::model::agent::queue::QueueReason;
 use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::execution::event::EventKind;
-use algonius_actors::model::execution::{Fence, Outcome, State};
+use algonius_actors::model::execution::{ExecutionState, Fence, Outcome};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::ports::ledger::{AcceptCommand, ClaimCommand, ClaimResult};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use State::{Failed, Running, Starting};
+use ExecutionState::{Failed, Running, Starting};
 
 use super::{
     AnyLedger, accept_command, accept_execution, at_second, claim_command, claim_execution,
@@ -26,10 +26,12 @@ pub(crate) async fn fifty_concurrent_claims_keep_the_limit(ledger: AnyLedger) {
         let ledger = ledger.clone();
         tasks.spawn(async move { (id, ledger.claim(claim_command(id, Some(3))).await.unwrap()) });
     }
-    let answers = tasks.join_all().await;
-    let granted: Vec<_> =
-        answers.iter().filter(|(_, answer)| *answer == ClaimResult::Granted(Fence(1))).collect();
-    let busy: Vec<_> = answers
+    let claim_results = tasks.join_all().await;
+    let granted: Vec<_> = claim_results
+        .iter()
+        .filter(|(_, answer)| *answer == ClaimResult::Granted(Fence(1)))
+        .collect();
+    let busy: Vec<_> = claim_results
         .iter()
         .filter(|(_, answer)| *answer == ClaimResult::Busy(QueueReason::AgentBusy))
         .collect();
@@ -59,13 +61,16 @@ pub(crate) async fn one_of_many_claims_of_an_execution_is_granted(ledger: AnyLed
         let ledger = ledger.clone();
         tasks.spawn(async move { ledger.claim(claim_command(id, Some(9))).await.unwrap() });
     }
-    let answers = tasks.join_all().await;
+    let claim_results = tasks.join_all().await;
     let granted =
-        answers.iter().filter(|answer| **answer == ClaimResult::Granted(Fence(1))).count();
-    let refused = answers.iter().filter(|answer| **answer == ClaimResult::Superseded).count();
+        claim_results.iter().filter(|answer| **answer == ClaimResult::Granted(Fence(1))).count();
+    let refused = claim_results.iter().filter(|answer| **answer == ClaimResult::Superseded).count();
     assert_eq!((granted, refused), (1, 19));
     let row = load_record(&ledger, id).await;
-    assert_eq!((row.state, row.started_at, row.last_event), (Starting, Some(at_second(1)), 2));
+    assert_eq!(
+        (row.state, row.started_at, row.last_event_number),
+        (Starting, Some(at_second(1)), 2)
+    );
 }
 
 pub(crate) async fn only_executions_that_may_start_are_claimed(ledger: AnyLedger) {
@@ -89,7 +94,7 @@ pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
     let (id, old) = retry_execution(&ledger).await;
     let before = (load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
 
-    assert!(!ledger.record(id, old, vec![warning("late")]).await.unwrap());
+    assert!(!ledger.append_events(id, old, vec![warning("late")]).await.unwrap());
     assert!(!ledger.settle(settlement(id, old, Outcome::Completed)).await.unwrap());
     let late = ClaimCommand { fence: old, ..claim_command(id, None) };
     assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Superseded);
@@ -101,7 +106,7 @@ pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
 pub(crate) async fn a_claim_with_an_old_fence_is_refused(ledger: AnyLedger) {
     let (id, old) = retry_execution(&ledger).await;
     let failed = vec![(at_second(4), EventKind::StateChanged(state_change(Starting, Failed, 4)))];
-    assert!(ledger.record(id, Fence(2), failed).await.unwrap());
+    assert!(ledger.append_events(id, Fence(2), failed).await.unwrap());
     let late = ClaimCommand { fence: old, ..claim_command(id, None) };
     assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Superseded);
 }
@@ -109,9 +114,9 @@ pub(crate) async fn a_claim_with_an_old_fence_is_refused(ledger: AnyLedger) {
 /// Returns the claim of a new execution of an agent that starts in a directory.
 async fn workspace_claim(ledger: &AnyLedger, agent: &str, folder: Option<&str>) -> ClaimCommand {
     let agent = AgentId::new(agent).unwrap();
-    let accept = AcceptCommand { agent: agent.clone(), ..accept_command("change this") };
-    let id = accept.id;
-    ledger.accept(accept).await.unwrap();
+    let command = AcceptCommand { agent: agent.clone(), ..accept_command("change this") };
+    let id = command.id;
+    ledger.accept(command).await.unwrap();
     ClaimCommand { agent, workspace: folder.map(Workspace::new), ..claim_command(id, Some(1)) }
 }
 
@@ -148,7 +153,7 @@ pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedg
         |from, to| vec![(at_second(3), EventKind::StateChanged(state_change(from, to, 3)))];
     for (from, to) in [(Starting, Running), (Running, Failed)] {
         assert!(!is_granted(&ledger, &next).await, "{from} holds");
-        assert!(ledger.record(holder.id, Fence(1), events(from, to)).await.unwrap());
+        assert!(ledger.append_events(holder.id, Fence(1), events(from, to)).await.unwrap());
     }
     assert!(is_granted(&ledger, &next).await);
 
@@ -184,10 +189,10 @@ async fn conversation_claim(
 ) -> ClaimCommand {
     let (owner, agent) = (PrincipalId(Uuid::from_u128(owner)), AgentId::new(agent).unwrap());
     let context = ContextId(context.to_owned());
-    let accept =
+    let command =
         AcceptCommand { owner, agent: agent.clone(), context, ..accept_command("and then?") };
-    let id = accept.id;
-    ledger.accept(accept).await.unwrap();
+    let id = command.id;
+    ledger.accept(command).await.unwrap();
     ClaimCommand { agent, runs_in_order: true, ..claim_command(id, None) }
 }
 
@@ -207,7 +212,7 @@ pub(crate) async fn messages_of_one_conversation_are_claimed_in_order(ledger: An
     }
     let failed =
         vec![(super::at_second(3), EventKind::StateChanged(state_change(Starting, Failed, 3)))];
-    assert!(ledger.record(first.id, Fence(1), failed).await.unwrap());
+    assert!(ledger.append_events(first.id, Fence(1), failed).await.unwrap());
     assert_eq!(claim(&second).await, busy, "the first is to be tried again");
     ledger.settle(settlement(first.id, Fence(1), Outcome::Failed)).await.unwrap();
     assert_eq!(claim(&third).await, busy, "the second is to be");

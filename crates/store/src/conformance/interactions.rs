@@ -3,7 +3,7 @@
 pub(crate) mod closing;
 pub(crate) mod deciding;
 pub(crate) mod opening;
-pub(crate) mod passing_on;
+pub(crate) mod propagating;
 pub(crate) mod reporting;
 
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use algonius_actors::model::execution::{AttemptId, Fence};
 use algonius_actors::model::id::{ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
     AnswerSource, AnswerValue, ApprovalTerms, Interaction, InteractionAnswer, InteractionEnd,
-    InteractionFilter, InteractionId, InteractionKind, InteractionOwner, InteractionRequestKey,
-    InteractionState, OptionKind, Question, QuestionOption, ToolCallSubject, WireId,
+    InteractionFilter, InteractionId, InteractionOwner, InteractionRequestKey, InteractionState,
+    OptionKind, Question, QuestionKind, QuestionOption, ToolCallSubject, WireId,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision};
-use algonius_actors::ports::interactions::{CloseOutcome, Interactions, OpenOutcome};
+use algonius_actors::ports::interaction_store::{CloseOutcome, InteractionStore, OpenOutcome};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::State::{Running, Starting};
+use super::ExecutionState::{Running, Starting};
 use super::{AnyHistory, AnyLedger, agent, at_second, claim_execution, load_record, state_change};
 
-pub(crate) type AnyInteractions = Arc<dyn Interactions>;
+pub(crate) type AnyInteractions = Arc<dyn InteractionStore>;
 
 /// Ports of one store.
 pub(crate) struct InteractionPorts {
@@ -57,7 +57,7 @@ macro_rules! interactions_conformance {
                 events_about_interactions_leave_no_gap
                 repeated_polls_see_each_interaction
             }
-            passing_on {
+            propagating {
                 a_question_of_a_member_is_one_of_its_runs
                 questions_are_listed_with_each_run_and_team
                 a_run_that_has_ended_gets_no_question
@@ -105,7 +105,7 @@ pub(crate) fn permission_request(id: ExecutionId, wire: &str, at: i64) -> Intera
             teams: Vec::new(),
         },
         question: Question {
-            kind: InteractionKind::ToolPermission,
+            kind: QuestionKind::ToolPermission,
             message: "May I run `git push`?".to_owned(),
             options: vec![
                 option("yes", OptionKind::AllowOnce),
@@ -154,8 +154,13 @@ impl InteractionPorts {
     /// Returns a running execution and its fence.
     pub(crate) async fn running_execution(&self) -> (ExecutionId, Fence) {
         let (id, fence) = claim_execution(&self.ledger).await;
-        let run = EventKind::StateChanged(state_change(Starting, Running, 2));
-        assert!(self.ledger.record(id, fence, vec![(at_second(2), run)]).await.unwrap());
+        let running_event = EventKind::StateChanged(state_change(Starting, Running, 2));
+        assert!(
+            self.ledger
+                .append_events(id, fence, vec![(at_second(2), running_event)])
+                .await
+                .unwrap()
+        );
         (id, fence)
     }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use algonius_actors::model::id::{AgentId, ExecutionId};
-use algonius_actors::ports::notes::{NewNote, Note, Notes};
+use algonius_actors::ports::note_store::{NewNote, Note, NoteStore};
 
 use super::{agent, at_second};
 
-pub(crate) type AnyNotes = Arc<dyn Notes>;
+pub(crate) type AnyNotes = Arc<dyn NoteStore>;
 
 /// Instantiates all tests for notes that `$open` returns, with a guard that must live as long.
 macro_rules! notes_conformance {

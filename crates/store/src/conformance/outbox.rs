@@ -6,15 +6,15 @@ use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use algonius_actors::model::execution::{Fence, Outcome};
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
 use algonius_actors::model::push::{
-    DeliveryStage, DeliveryState, PendingTarget, PushCredentials, PushTarget, Secret,
+    DeliveryProgress, DeliveryStage, PendingTarget, PushCredentials, PushTarget, Secret,
 };
-use algonius_actors::ports::outbox::{Outbox, RegistrationResult};
+use algonius_actors::ports::push_target_store::{PushTargetStore, RegistrationResult};
 use chrono::TimeDelta;
 use uuid::Uuid;
 
 use super::{AnyLedger, accept_execution, at_second, claim_execution, settlement, warning};
 
-pub(crate) type AnyOutbox = Arc<dyn Outbox>;
+pub(crate) type AnyOutbox = Arc<dyn PushTargetStore>;
 
 /// Instantiates all tests for an outbox that `$open` returns, with a guard that must live as long.
 macro_rules! outbox_conformance {
@@ -64,8 +64,14 @@ async fn due_ids(outbox: &AnyOutbox, at: i64) -> Vec<String> {
     due_targets(outbox, at, 9).await.into_iter().map(|pending| pending.id).collect()
 }
 
-fn delivery_state(delivered: u64, due: i64, stage: DeliveryStage) -> DeliveryState {
-    DeliveryState { delivered, failures: 0, failing_since: None, due: at_second(due), stage }
+fn delivery_state(last_delivered_event: u64, due: i64, stage: DeliveryStage) -> DeliveryProgress {
+    DeliveryProgress {
+        last_delivered_event,
+        failures: 0,
+        failing_since: None,
+        due: at_second(due),
+        stage,
+    }
 }
 
 pub(crate) async fn a_target_is_read_back_unchanged(ledger: AnyLedger, outbox: AnyOutbox) {
@@ -98,10 +104,10 @@ pub(crate) async fn replacing_a_push_target_keeps_its_delivery_position(
     outbox: AnyOutbox,
 ) {
     let (id, _) = claim_execution(&ledger).await;
-    assert!(ledger.record(id, Fence(1), vec![warning("one")]).await.unwrap());
+    assert!(ledger.append_events(id, Fence(1), vec![warning("one")]).await.unwrap());
     let old = push_target(id, "it");
     outbox.register(old.clone(), 0, 9).await.unwrap();
-    let abandoned = DeliveryState {
+    let abandoned = DeliveryProgress {
         failures: 20,
         failing_since: Some(at_second(3)),
         ..delivery_state(1, 50, DeliveryStage::Abandoned)
@@ -161,7 +167,7 @@ pub(crate) async fn only_targets_with_new_events_are_due(ledger: AnyLedger, outb
     assert_eq!(due_ids(&outbox, 4).await, [""; 0], "one knows all, the other is not due");
     assert!(outbox.due_targets(at_second(4), TimeDelta::seconds(60), 9).await.unwrap().any_open);
     assert_eq!(due_ids(&outbox, 5).await, ["late"]);
-    assert!(ledger.record(id, fence, vec![warning("one")]).await.unwrap());
+    assert!(ledger.append_events(id, fence, vec![warning("one")]).await.unwrap());
     assert_eq!(due_ids(&outbox, 5).await, ["early", "late"]);
     assert_eq!(due_ids(&outbox, -56).await, ["late"], "the clock was set back");
     for known in [&early, &late] {

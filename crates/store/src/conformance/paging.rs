@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::execution::record::{ExecutionPage, ExecutionPageQuery, PublicState};
-use algonius_actors::model::execution::{Fence, Outcome, State};
+use algonius_actors::model::execution::{ExecutionState, Fence, Outcome};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::ports::ledger::{AcceptCommand, Settlement, WriteBatch};
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-use State::{Cleanup, Completed, Failed, Starting};
+use ExecutionState::{Cleanup, Completed, Failed, Starting};
 
 use super::answering::{execution_awaiting_auth, resume_command, waiting_execution};
 use super::{
@@ -46,12 +46,12 @@ async fn accept_at(ledger: &AnyLedger, at: i64) -> ExecutionId {
 
 async fn complete_at(ledger: &AnyLedger, id: ExecutionId, at: i64) {
     let end = settlement(id, Fence(0), Outcome::Completed);
-    let moves = vec![state_change(Starting, Completed, at)];
+    let state_changes = vec![state_change(Starting, Completed, at)];
     assert!(
         ledger
             .settle(Settlement {
                 at: at_second(at),
-                batch: WriteBatch::from_transitions(moves),
+                batch: WriteBatch::from_transitions(state_changes),
                 ..end
             })
             .await
@@ -77,7 +77,7 @@ pub(crate) async fn the_latest_status_comes_first(ledger: AnyLedger) {
     // The clean-up is not a change of the status.
     let cleanup =
         vec![(at_second(60), EventKind::StateChanged(state_change(Completed, Cleanup, 60)))];
-    assert!(ledger.record(ids[0], Fence(0), cleanup).await.unwrap());
+    assert!(ledger.append_events(ids[0], Fence(0), cleanup).await.unwrap());
     assert_eq!(list_page(&ledger, all_executions_query()).await, (expected, 4));
 }
 
@@ -201,10 +201,10 @@ pub(crate) async fn a_page_can_start_at_a_time(ledger: AnyLedger) {
 
 pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
     let (answered, fence) = waiting_execution(&ledger).await;
-    assert!(ledger.resume(resume_command(answered, fence, "the left one")).await.unwrap());
+    assert!(ledger.record_answer(resume_command(answered, fence, "the left one")).await.unwrap());
     let (failed, _) = claim_execution(&ledger).await;
     let events = vec![(at_second(3), EventKind::StateChanged(state_change(Starting, Failed, 3)))];
-    assert!(ledger.record(failed, fence, events).await.unwrap());
+    assert!(ledger.append_events(failed, fence, events).await.unwrap());
     let ends = [
         (Outcome::Completed, None),
         (Outcome::Cancelled, None),

@@ -1,10 +1,10 @@
 //! Conformance tests of texts, lists and tokens.
 
-use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
 use algonius_actors::model::code::{Category, Code};
-use algonius_actors::model::execution::event::{Chunk, TextChannel, TextRange};
+use algonius_actors::model::execution::event::{TextChannel, TextChunk, TextRange};
 use algonius_actors::model::execution::record::{ExecutionFilter, TriggerFilter};
-use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State};
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Fence, Outcome};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::ports::ledger::{AcceptCommand, Settlement};
@@ -23,15 +23,15 @@ pub(crate) async fn text_ranges_are_exact_to_the_byte(ledger: AnyLedger) {
     for (number, text) in (0..).zip(pieces) {
         let text = text.to_owned();
         let length = text.len() as u64;
-        let chunk = Chunk {
+        let chunk = TextChunk {
             attempt_id: AttemptId::FIRST,
             channel: TextChannel::Stdout,
             number,
             offset,
             text,
         };
-        ledger.append(id, chunk.clone()).await.unwrap();
-        ledger.append(id, chunk).await.unwrap();
+        ledger.append_chunk(id, chunk.clone()).await.unwrap();
+        ledger.append_chunk(id, chunk).await.unwrap();
         offset += length;
     }
     for from in 0..=full_text.len() {
@@ -51,7 +51,10 @@ pub(crate) async fn a_chunk_without_its_predecessor_is_not_stored(ledger: AnyLed
     for (number, offset) in [(1, 4), (0, 0), (2, 8), (1, 4)] {
         let (attempt_id, channel, text) =
             (AttemptId::FIRST, TextChannel::Stdout, "text".to_owned());
-        ledger.append(id, Chunk { attempt_id, channel, number, offset, text }).await.unwrap();
+        ledger
+            .append_chunk(id, TextChunk { attempt_id, channel, number, offset, text })
+            .await
+            .unwrap();
     }
     let range =
         TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from: 0, to: 100 };
@@ -110,13 +113,13 @@ pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: Any
 
 /// Each filter alone selects its executions, and two filters select their intersection.
 pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
-    let seed = TokenSeed {
+    let seed = ConfiguredToken {
         name: "ann".to_owned(),
         hash: [1; 32],
         scope: Scope { rights: vec![Right::Read], agents: None },
         expires: None,
     };
-    ledger.replace_seeded_tokens(vec![seed], at_second(0)).await.unwrap();
+    ledger.replace_configured_tokens(vec![seed], at_second(0)).await.unwrap();
     let ann = ledger.tokens().await.unwrap()[0].principal;
     let done = AcceptCommand { owner: ann, at: at_second(10), ..accept_command("look at this") };
     let late = AcceptCommand {
@@ -137,33 +140,31 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
         assert!(ledger.settle(end).await.unwrap());
     }
     let any = ExecutionFilter::default;
+    let kind = |kind: &str| Some(TriggerFilter::Kind(kind.to_owned()));
     for (filter, expected) in [
         (ExecutionFilter { owner_name: Some("ann".to_owned()), ..any() }, vec![0]),
         (ExecutionFilter { owner_name: Some("bob".to_owned()), ..any() }, vec![]),
         (ExecutionFilter { agents: Some(vec![agent(), writer.clone()]), ..any() }, vec![2, 1, 0]),
         (ExecutionFilter { agents: Some(vec![writer]), ..any() }, vec![2]),
         (ExecutionFilter { agents: Some(Vec::new()), ..any() }, vec![]),
-        (ExecutionFilter { state: Some(State::Completed), ..any() }, vec![0]),
-        (ExecutionFilter { state: Some(State::Idle), ..any() }, vec![1]),
+        (ExecutionFilter { state: Some(ExecutionState::Completed), ..any() }, vec![0]),
+        (ExecutionFilter { state: Some(ExecutionState::Idle), ..any() }, vec![1]),
         (ExecutionFilter { outcome: Some(Outcome::Failed), ..any() }, vec![2]),
         (ExecutionFilter { code: Some(Code::Exit), ..any() }, vec![2]),
         (ExecutionFilter { code: Some(Code::Killed), ..any() }, vec![]),
         (ExecutionFilter { category: Some(Category::Agent), ..any() }, vec![2]),
         (ExecutionFilter { category: Some(Category::System), ..any() }, vec![]),
-        (
-            ExecutionFilter { trigger: Some(TriggerFilter::Kind("api".to_owned())), ..any() },
-            vec![2, 1, 0],
-        ),
-        (
-            ExecutionFilter { trigger: Some(TriggerFilter::Kind("schedule".to_owned())), ..any() },
-            vec![],
-        ),
+        (ExecutionFilter { trigger: kind("api"), ..any() }, vec![2, 1, 0]),
+        (ExecutionFilter { trigger: kind("schedule"), ..any() }, vec![]),
         (ExecutionFilter { schedule: Some("nightly".to_owned()), ..any() }, vec![]),
         (ExecutionFilter { context: Some(ContextId("other".to_owned())), ..any() }, vec![1]),
         (ExecutionFilter { since: Some(at_second(20)), ..any() }, vec![2, 1]),
         (ExecutionFilter { until: Some(at_second(20)), ..any() }, vec![0]),
         (ExecutionFilter { since: Some(at_second(20)), unfinished: true, ..any() }, vec![1]),
-        (ExecutionFilter { state: Some(State::Failed), agent: Some(agent()), ..any() }, vec![]),
+        (
+            ExecutionFilter { state: Some(ExecutionState::Failed), agent: Some(agent()), ..any() },
+            vec![],
+        ),
     ] {
         let expected: Vec<_> = expected.into_iter().map(|index: usize| ids[index]).collect();
         assert_eq!(list_ids(&ledger, filter.clone()).await, expected, "{filter:?}");
@@ -206,23 +207,29 @@ async fn list_ids(ledger: &AnyLedger, filter: ExecutionFilter) -> Vec<ExecutionI
 
 pub(crate) async fn seeded_tokens_are_replaced_and_their_principals_kept(ledger: AnyLedger) {
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![agent()]) };
-    let seed = |name: &str, hash| TokenSeed {
+    let seed = |name: &str, hash| ConfiguredToken {
         name: name.to_owned(),
         hash: [hash; 32],
         scope: scope.clone(),
         expires: (hash == 1).then(|| at_second(0)),
     };
-    ledger.replace_seeded_tokens(vec![seed("ann", 1), seed("bob", 2)], at_second(0)).await.unwrap();
+    ledger
+        .replace_configured_tokens(vec![seed("ann", 1), seed("bob", 2)], at_second(0))
+        .await
+        .unwrap();
     let before = ledger.tokens().await.unwrap();
     let seen: Vec<_> =
         before.iter().map(|token| (token.name.as_str(), token.hash[0], token.expires)).collect();
     assert_eq!(seen, [("ann", 1, Some(at_second(0))), ("bob", 2, None)]);
     assert_eq!(before[0].scope, scope);
 
-    ledger.replace_seeded_tokens(vec![seed("ann", 3), seed("ann", 4)], at_second(5)).await.unwrap();
+    ledger
+        .replace_configured_tokens(vec![seed("ann", 3), seed("ann", 4)], at_second(5))
+        .await
+        .unwrap();
     let after = ledger.tokens().await.unwrap();
     let hashes: Vec<_> = after.iter().map(|token| (token.principal, token.hash[0])).collect();
     assert_eq!(hashes, [(before[0].principal, 3), (before[0].principal, 4)]);
-    ledger.replace_seeded_tokens(vec![seed("bob", 2)], at_second(6)).await.unwrap();
+    ledger.replace_configured_tokens(vec![seed("bob", 2)], at_second(6)).await.unwrap();
     assert_eq!(ledger.tokens().await.unwrap(), before[1..]);
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::event::{Chunk, EventKind, TextChannel, TextRange};
-use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State, StateChange};
+use algonius_actors::model::execution::event::{EventKind, TextChannel, TextChunk, TextRange};
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Fence, Outcome, StateChange};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::{ClaimCommand, ClaimResult, Settlement, WriteBatch};
 use tokio::task::JoinSet;
 
-use State::{Cleanup, Completed, Failed, Idle, Running, Starting};
+use ExecutionState::{Cleanup, Completed, Failed, Idle, Running, Starting};
 
 use super::{
     AnyLedger, accept_execution, at_second, claim_command, claim_execution, event_numbers,
@@ -28,10 +28,10 @@ pub(crate) async fn the_row_follows_its_events(ledger: AnyLedger) {
         (at_second(5), EventKind::AttemptFailed(failure.clone())),
         warning("disk is slow"),
     ];
-    assert!(ledger.record(id, fence, recorded_events.clone()).await.unwrap());
+    assert!(ledger.append_events(id, fence, recorded_events.clone()).await.unwrap());
     let row = load_record(&ledger, id).await;
     assert_eq!((row.state, row.attempt_id, row.changed_at), (Running, next, at_second(4)));
-    assert_eq!((row.pid, row.failure, row.last_event), (Some(4711), Some(failure), 6));
+    assert_eq!((row.pid, row.failure, row.last_event_number), (Some(4711), Some(failure), 6));
     let events = ledger.events(id, 2).await.unwrap();
     assert_eq!(events.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4, 5, 6]);
     assert_eq!(
@@ -69,7 +69,7 @@ pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger
         (Fence(7), cleanup(Cleanup, Idle)),
         (fence, cleanup(Cleanup, Idle)),
     ] {
-        answers.push(ledger.record(id, fence, events).await.unwrap());
+        answers.push(ledger.append_events(id, fence, events).await.unwrap());
     }
     assert_eq!(answers, [false, false, true, false, true]);
     let row = load_record(&ledger, id).await;
@@ -83,7 +83,7 @@ pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedge
     let mut batch = |text: &str, events| {
         let number = numbers.next().unwrap();
         let (attempt_id, channel) = (AttemptId::FIRST, TextChannel::Stdout);
-        let chunk = Chunk { attempt_id, channel, number, offset, text: text.to_owned() };
+        let chunk = TextChunk { attempt_id, channel, number, offset, text: text.to_owned() };
         offset += text.len() as u64;
         WriteBatch { chunks: vec![chunk], events }
     };
@@ -92,8 +92,8 @@ pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedge
     // Events under a lost claim are dropped; the output of its program is stored.
     assert!(!ledger.write(id, Fence(7), batch("late, ", vec![warning("no")])).await.unwrap());
     let end = settlement(id, fence, Outcome::Completed);
-    let lines = batch("at the end", vec![warning("two"), end.batch.events[0].clone()]);
-    assert!(ledger.settle(Settlement { batch: lines, ..end }).await.unwrap());
+    let last_batch = batch("at the end", vec![warning("two"), end.batch.events[0].clone()]);
+    assert!(ledger.settle(Settlement { batch: last_batch, ..end }).await.unwrap());
     let range = TextRange {
         attempt_id: AttemptId::FIRST,
         channel: TextChannel::Stdout,
@@ -111,7 +111,7 @@ pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedge
 pub(crate) async fn an_ended_execution_is_not_claimed_again(ledger: AnyLedger) {
     let (id, fence) = claim_execution(&ledger).await;
     let spawned = vec![(at_second(2), EventKind::ProcessStarted { pid: 4711 })];
-    assert!(ledger.record(id, fence, spawned).await.unwrap());
+    assert!(ledger.append_events(id, fence, spawned).await.unwrap());
     assert!(ledger.settle(settlement(id, fence, Outcome::Failed)).await.unwrap());
     let row = load_record(&ledger, id).await;
     assert_eq!((row.state, row.pid), (Failed, None));
@@ -122,11 +122,11 @@ pub(crate) async fn an_ended_execution_is_not_claimed_again(ledger: AnyLedger) {
 pub(crate) async fn an_execution_that_never_ran_is_settled_with_its_reason(ledger: AnyLedger) {
     let id = accept_execution(&ledger).await;
     let failure = Some(Failure::new(Code::QueueTimeout, "it waited too long"));
-    let moves = vec![state_change(Idle, Failed, 9)];
+    let state_changes = vec![state_change(Idle, Failed, 9)];
     let end = Settlement {
         failure: failure.clone(),
         exit_code: None,
-        batch: WriteBatch::from_transitions(moves),
+        batch: WriteBatch::from_transitions(state_changes),
         ..settlement(id, Fence(0), Outcome::Failed)
     };
     assert!(ledger.settle(end).await.unwrap());
@@ -142,13 +142,13 @@ pub(crate) async fn two_writers_leave_no_gap_in_the_event_numbers(ledger: AnyLed
         tasks.spawn(async move {
             for number in 0..40 {
                 let events = vec![warning(&format!("{recorder} {number}")), warning("and more")];
-                assert!(ledger.record(id, fence, events).await.unwrap());
+                assert!(ledger.append_events(id, fence, events).await.unwrap());
             }
         });
     }
     tasks.join_all().await;
     assert_eq!(event_numbers(&ledger, id).await, (1..=162).collect::<Vec<_>>());
-    assert_eq!(load_record(&ledger, id).await.last_event, 162);
+    assert_eq!(load_record(&ledger, id).await.last_event_number, 162);
     let distinct: BTreeSet<String> = ledger
         .events(id, 2)
         .await
@@ -164,7 +164,7 @@ struct Poller<'l>(&'l AnyLedger, ExecutionId);
 
 impl Poller<'_> {
     /// Reads the state, the numbers of the events and the text four times, and expects equal results.
-    async fn poll(&self) -> (State, Vec<u64>, String) {
+    async fn poll(&self) -> (ExecutionState, Vec<u64>, String) {
         let Self(ledger, id) = self;
         let (attempt_id, channel) = (AttemptId::FIRST, TextChannel::Stdout);
         let all = TextRange { attempt_id, channel, from: 0, to: 1 << 20 };
@@ -175,18 +175,21 @@ impl Poller<'_> {
             seen.insert((state.as_str(), event_numbers(ledger, *id).await, text));
         }
         let [(state, numbers, text)] = seen.into_iter().collect::<Vec<_>>().try_into().unwrap();
-        (State::parse(state).unwrap(), numbers, text)
+        (ExecutionState::parse(state).unwrap(), numbers, text)
     }
 
     async fn append(&self, number: u32, offset: u64, text: &str) {
         let (attempt_id, channel, text) = (AttemptId::FIRST, TextChannel::Stdout, text.to_owned());
-        self.0.append(self.1, Chunk { attempt_id, channel, number, offset, text }).await.unwrap();
+        self.0
+            .append_chunk(self.1, TextChunk { attempt_id, channel, number, offset, text })
+            .await
+            .unwrap();
     }
 }
 
 pub(crate) async fn repeated_polls_see_every_change(ledger: AnyLedger) {
     let (id, other) = (accept_execution(&ledger).await, accept_execution(&ledger).await);
-    let (poller, bystander) = (Poller(&ledger, id), Poller(&ledger, other));
+    let (poller, other_poller) = (Poller(&ledger, id), Poller(&ledger, other));
     let seen = |state, last, text: &str| (state, (1..=last).collect::<Vec<u64>>(), text.to_owned());
     assert_eq!(poller.poll().await, seen(Idle, 1, ""));
     assert_eq!(
@@ -197,12 +200,12 @@ pub(crate) async fn repeated_polls_see_every_change(ledger: AnyLedger) {
     poller.append(0, 0, "one").await;
     assert_eq!(poller.poll().await, seen(Starting, 2, "one"));
     let started = vec![(at_second(4), EventKind::StateChanged(state_change(Starting, Running, 4)))];
-    assert!(ledger.record(id, Fence(1), started).await.unwrap());
+    assert!(ledger.append_events(id, Fence(1), started).await.unwrap());
     assert_eq!(poller.poll().await, seen(Running, 3, "one"));
     ledger.delete_output(id, AttemptId::FIRST).await.unwrap();
     assert_eq!(poller.poll().await, seen(Running, 3, ""));
     poller.append(0, 0, "two").await;
     assert!(ledger.settle(settlement(id, Fence(1), Outcome::Completed)).await.unwrap());
     assert_eq!(poller.poll().await, seen(Completed, 4, "two"));
-    assert_eq!(bystander.poll().await, seen(Idle, 1, ""));
+    assert_eq!(other_poller.poll().await, seen(Idle, 1, ""));
 }

@@ -1,9 +1,9 @@
 //! Conformance tests of the history: reads in parts, statistics, and removal with all dependent data.
 
-use algonius_actors::model::execution::event::{Chunk, TextChannel, TextRange};
+use algonius_actors::model::execution::event::{TextChannel, TextChunk, TextRange};
 use algonius_actors::model::execution::record::ExecutionFilter;
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome};
-use algonius_actors::model::host::storage_stats::{Deletion, RetentionBatch};
+use algonius_actors::model::host::storage_stats::{DeletionOutcome, RetentionBatch};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::history::TextSlice;
 use algonius_actors::ports::ledger::{AcceptCommand, Settlement};
@@ -37,7 +37,7 @@ pub(crate) use history_conformance;
 pub(crate) async fn events_are_read_in_parts_without_a_gap(ledger: AnyLedger, history: AnyHistory) {
     let id = accept_execution(&ledger).await;
     let warnings = (0..20).map(|_| warning("mind the gap")).collect();
-    assert!(ledger.record(id, Fence(0), warnings).await.unwrap());
+    assert!(ledger.append_events(id, Fence(0), warnings).await.unwrap());
     let (mut numbers, mut after) = (Vec::new(), 0);
     loop {
         let part = history.next_events(id, after, 6).await.unwrap();
@@ -55,7 +55,10 @@ async fn append_output(ledger: &AnyLedger, id: ExecutionId, pieces: &[&str]) {
         let (channel, attempt_id) = (TextChannel::Stdout, AttemptId::FIRST);
         let text = (*text).to_owned();
         let length = text.len() as u64;
-        ledger.append(id, Chunk { attempt_id, channel, number, offset, text }).await.unwrap();
+        ledger
+            .append_chunk(id, TextChunk { attempt_id, channel, number, offset, text })
+            .await
+            .unwrap();
         offset += length;
     }
 }
@@ -132,7 +135,7 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
     let (id, other) = (command.id, accept_execution(&ledger).await);
     ledger.accept(command.clone()).await.unwrap();
     append_output(&ledger, id, &["an answer"]).await;
-    assert_eq!(history.remove(id).await.unwrap(), Deletion::Unfinished);
+    assert_eq!(history.remove(id).await.unwrap(), DeletionOutcome::Unfinished);
     assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
     let before = history.storage_stats().await.unwrap();
     assert_eq!((before.executions, before.ended), (2, 1));
@@ -141,8 +144,8 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
         assert!(ledger.execution(id).await.unwrap().is_some());
         assert_ne!(ledger.events(id, 0).await.unwrap(), []);
     }
-    assert_eq!(history.remove(id).await.unwrap(), Deletion::Removed);
-    assert_eq!(history.remove(id).await.unwrap(), Deletion::Unknown);
+    assert_eq!(history.remove(id).await.unwrap(), DeletionOutcome::Removed);
+    assert_eq!(history.remove(id).await.unwrap(), DeletionOutcome::Unknown);
     assert_eq!(ledger.execution(id).await.unwrap(), None);
     assert_eq!(ledger.events(id, 0).await.unwrap(), []);
     assert_eq!(history.text_ranges(id).await.unwrap(), []);
@@ -166,21 +169,21 @@ pub(crate) async fn a_sweep_removes_the_oldest_ended_executions(
         ledger.accept(command).await.unwrap();
         assert!(ledger.settle(Settlement { at: at_second(at), ..end }).await.unwrap());
     }
-    let left = async || {
-        let left = ledger.executions(ExecutionFilter::default()).await.unwrap();
-        left.iter().map(|record| record.id).collect::<Vec<_>>()
+    let remaining_ids = async || {
+        let remaining = ledger.executions(ExecutionFilter::default()).await.unwrap();
+        remaining.iter().map(|record| record.id).collect::<Vec<_>>()
     };
     let batch = RetentionBatch { from: None, before: Some(at_second(40)), limit: 1 };
     assert_eq!(history.remove_batch(batch).await.unwrap(), 1);
-    assert_eq!(left().await, [ids[2], ids[0], running]);
+    assert_eq!(remaining_ids().await, [ids[2], ids[0], running]);
     assert_eq!(history.remove_batch(RetentionBatch { limit: 9, ..batch }).await.unwrap(), 1);
     assert_eq!(history.remove_batch(batch).await.unwrap(), 0);
-    assert_eq!(left().await, [ids[0], running]);
+    assert_eq!(remaining_ids().await, [ids[0], running]);
     let later = RetentionBatch { from: Some(at_second(41)), before: None, limit: 9 };
     assert_eq!(history.remove_batch(later).await.unwrap(), 0);
     assert_eq!(
         history.remove_batch(RetentionBatch { from: Some(at_second(40)), ..later }).await.unwrap(),
         1
     );
-    assert_eq!(left().await, [running]);
+    assert_eq!(remaining_ids().await, [running]);
 }

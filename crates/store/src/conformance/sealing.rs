@@ -1,7 +1,7 @@
 //! Conformance tests of sealed inputs of executions.
 
 use algonius_actors::model::execution::{Fence, Outcome};
-use algonius_actors::ports::ledger::{AcceptCommand, ResumeCommand, Settlement};
+use algonius_actors::ports::ledger::{AcceptCommand, AnswerCommand, Settlement};
 
 use super::answering::{resume_command, waiting_execution};
 use super::{AnyLedger, accept_command, settlement};
@@ -10,7 +10,7 @@ use super::{AnyLedger, accept_command, settlement};
 pub(super) fn sealed_request(bytes: &[u8]) -> AcceptCommand {
     AcceptCommand {
         replayable: false,
-        sealed: Some(bytes.to_vec()),
+        sealed_input: Some(bytes.to_vec()),
         ..accept_command("look at ***")
     }
 }
@@ -37,25 +37,27 @@ pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: 
 pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger: AnyLedger) {
     for (sealed, replayable) in [(Some(vec![3; 9]), false), (None, true)] {
         let (id, fence) = waiting_execution(&ledger).await;
-        let first =
-            ResumeCommand { sealed: Some(vec![1; 100_000]), ..resume_command(id, fence, "***") };
-        assert!(ledger.resume(first).await.unwrap());
+        let first = AnswerCommand {
+            sealed_input: Some(vec![1; 100_000]),
+            ..resume_command(id, fence, "***")
+        };
+        assert!(ledger.record_answer(first).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
         // An answer that comes too late changes nothing.
-        let late = ResumeCommand {
-            sealed: sealed.clone(),
+        let late = AnswerCommand {
+            sealed_input: sealed.clone(),
             replayable,
             ..resume_command(id, fence, "late")
         };
-        assert!(!ledger.resume(late).await.unwrap());
+        assert!(!ledger.record_answer(late).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
         let (id, fence) = waiting_execution(&ledger).await;
-        let next = ResumeCommand {
-            sealed: sealed.clone(),
+        let next = AnswerCommand {
+            sealed_input: sealed.clone(),
             replayable,
             ..resume_command(id, fence, "next")
         };
-        assert!(ledger.resume(next).await.unwrap());
+        assert!(ledger.record_answer(next).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap(), sealed);
     }
 }

@@ -1,7 +1,7 @@
 //! Encryption of texts that the database must not contain in plain form, with keys derived from the key of this
 //! instance.
 
-use super::fault::decode_error;
+use super::error::decode_error;
 use super::sql;
 use crate::seal;
 

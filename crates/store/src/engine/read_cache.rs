@@ -52,7 +52,7 @@ pub(crate) enum CachePart {
 pub(crate) type MessageKey = (PrincipalId, AgentId, [u8; 32]);
 
 /// Execution of a message, and the digest of its request.
-pub(crate) type Duplicate = (ExecutionId, [u8; 32]);
+pub(crate) type OriginalRequest = (ExecutionId, [u8; 32]);
 
 /// Cache of recent reads.
 #[derive(Debug, Default)]
@@ -66,9 +66,9 @@ struct CacheState {
     /// Total size of the cache, in bytes.
     bytes: usize,
     /// Number of the last entry.
-    number: u64,
+    last_entry_number: u64,
     /// Duplicate messages. This data does not change until the executions are removed.
-    duplicates: HashMap<MessageKey, Duplicate>,
+    duplicates: HashMap<MessageKey, OriginalRequest>,
 }
 
 /// Cached data of one execution since its last change.
@@ -118,12 +118,16 @@ impl ReadCache {
     }
 
     /// Returns the known execution of a duplicate message.
-    pub(crate) async fn duplicate(&self, message_key: &MessageKey) -> Option<Duplicate> {
+    pub(crate) async fn find_duplicate(&self, message_key: &MessageKey) -> Option<OriginalRequest> {
         self.0.lock().await.duplicates.get(message_key).copied()
     }
 
     /// Records a duplicate message.
-    pub(crate) async fn record_duplicate(&self, message_key: MessageKey, duplicate: Duplicate) {
+    pub(crate) async fn record_duplicate(
+        &self,
+        message_key: MessageKey,
+        duplicate: OriginalRequest,
+    ) {
         let duplicates = &mut self.0.lock().await.duplicates;
         // The map is only a shortcut, because the ledger knows every message. Clearing it is cheaper than an order of
         // age.
@@ -158,10 +162,11 @@ impl CacheState {
     }
 
     fn add_entry(&mut self, id: ExecutionId, part: CachePart) {
-        self.number += 1;
-        let entry = CacheEntry { number: self.number, parts: vec![(part, None)], bytes: 0 };
+        self.last_entry_number += 1;
+        let entry =
+            CacheEntry { number: self.last_entry_number, parts: vec![(part, None)], bytes: 0 };
         self.entries.insert(id, entry);
-        self.order.push_back((id, self.number));
+        self.order.push_back((id, self.last_entry_number));
         if self.order.len() > MAX_CACHED_EXECUTIONS {
             self.evict_oldest();
         }
@@ -284,7 +289,11 @@ mod tests {
             state.lookup(id, ALL_EVENTS);
             let event_kind = EventKind::Warning { message: "x".repeat(length) };
             let event = Event { number: 1, at: DateTime::UNIX_EPOCH, data: event_kind };
-            state.insert((id, state.number), ALL_EVENTS, CachedValue::Events(vec![event]));
+            state.insert(
+                (id, state.last_entry_number),
+                ALL_EVENTS,
+                CachedValue::Events(vec![event]),
+            );
             assert_eq!(
                 matches!(state.lookup(id, ALL_EVENTS), CacheLookup::Hit(_)),
                 is_cached,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::fault::decode_error;
+use super::error::decode_error;
 use super::sql::{self, FromColumn, SqlRow};
 
 /// Converts a time into microseconds since the epoch.
@@ -14,12 +14,12 @@ pub(crate) fn micros(time: DateTime<Utc>) -> i64 {
 }
 
 /// Converts a number of bytes or a position in a sequence. No real number is so large that the limit applies.
-pub(crate) fn integer(number: u64) -> i64 {
+pub(crate) fn saturating_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Serializes a value as JSON.
-pub(crate) fn json(value: &impl Serialize) -> sql::Result<String> {
+pub(crate) fn to_json(value: &impl Serialize) -> sql::Result<String> {
     serde_json::to_string(value).map_err(|error| sql::Error::Encode(error.into()))
 }
 

@@ -195,7 +195,7 @@ pub(crate) struct DatabaseConnection {
     /// Column names of each statement.
     column_names: HashMap<String, Arc<[Box<str>]>>,
     /// Ids of executions that the open transaction has changed beside those that its changes name.
-    other_changes: Vec<Uuid>,
+    changed_execution_ids: Vec<Uuid>,
 }
 
 impl DatabaseConnection {
@@ -217,17 +217,17 @@ impl DatabaseConnection {
         // With this setting bound values do not change the query plan, so each statement is prepared once.
         inner.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         inner.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
-        Ok(Self { inner, column_names: HashMap::new(), other_changes: Vec::new() })
+        Ok(Self { inner, column_names: HashMap::new(), changed_execution_ids: Vec::new() })
     }
 
     /// Notes that the open transaction changes an execution that its change does not name.
-    pub(crate) fn note_change(&mut self, execution: Uuid) {
-        self.other_changes.push(execution);
+    pub(crate) fn mark_changed(&mut self, execution: Uuid) {
+        self.changed_execution_ids.push(execution);
     }
 
     /// Takes the noted changes.
-    pub(crate) fn take_noted_changes(&mut self) -> Vec<Uuid> {
-        mem::take(&mut self.other_changes)
+    pub(crate) fn take_changed_ids(&mut self) -> Vec<Uuid> {
+        mem::take(&mut self.changed_execution_ids)
     }
 
     /// Runs statements without values and without result rows.

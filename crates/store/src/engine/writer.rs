@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::checkpoint::Checkpointer;
 use super::directory::DirectoryLock;
-use super::fault::{closed_error, ledger_error};
+use super::error::{closed_error, ledger_error};
 use super::read_cache::{Invalidation, ReadCache};
 use super::sql::{self, DatabaseConnection, ReaderPool};
 
@@ -28,7 +28,7 @@ const QUEUE_CAPACITY: usize = 1024;
 #[async_trait]
 pub(crate) trait WriteCommand: Send + Sync + 'static {
     /// Answer for the caller after the commit.
-    type Answer: Send + 'static;
+    type WriteOutput: Send + 'static;
 
     /// Returns the executions that the change may affect.
     fn invalidation(&self) -> Invalidation {
@@ -36,7 +36,7 @@ pub(crate) trait WriteCommand: Send + Sync + 'static {
     }
 
     /// Makes the change within the open transaction.
-    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Self::Answer>;
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Self::WriteOutput>;
 }
 
 /// Other users of the database.
@@ -52,8 +52,8 @@ pub(crate) struct WriterDependencies {
 /// Handle of the writer's thread.
 #[derive(Debug)]
 pub(crate) struct LedgerWriter {
-    writes: mpsc::Sender<Box<dyn QueuedWrite>>,
-    stop: watch::Sender<bool>,
+    write_sender: mpsc::Sender<Box<dyn QueuedWrite>>,
+    stop_sender: watch::Sender<bool>,
 }
 
 impl LedgerWriter {
@@ -68,40 +68,40 @@ impl LedgerWriter {
         lock: DirectoryLock,
     ) -> io::Result<Self> {
         // Bounded, so that a slow disk delays the callers instead of filling the memory.
-        let (writes, queued_writes) = mpsc::channel(QUEUE_CAPACITY);
-        let (stop, stopped) = watch::channel(false);
+        let (write_sender, write_receiver) = mpsc::channel(QUEUE_CAPACITY);
+        let (stop_sender, stop_receiver) = watch::channel(false);
         let write_until_closed = async move {
             let mut state = WriterState { connection, read_cache };
-            commit_queued(&mut state, queued_writes, stopped.clone()).await;
+            commit_queued(&mut state, write_receiver, stop_receiver.clone()).await;
             // The readers and the checkpointer go first: SQLite truncates the log only for the last connection.
             readers.close().await;
             checkpointer.stop().await;
             checkpoint_and_close(state.connection);
             drop(lock);
             // Last, because `close` waits for this receiver: when it returns, the next process can take the lock.
-            drop(stopped);
+            drop(stop_receiver);
         };
         let runtime = Handle::current();
         let thread = thread::Builder::new().name("ledger".to_owned());
         thread.spawn(move || runtime.block_on(write_until_closed))?;
-        Ok(Self { writes, stop })
+        Ok(Self { write_sender, stop_sender })
     }
 
     /// Queues a change and waits until it is committed.
     pub(crate) async fn submit<C: WriteCommand>(
         &self,
-        change: C,
-    ) -> Result<C::Answer, LedgerError> {
-        let (reply_sender, answer) = oneshot::channel();
-        let write = Box::new(PendingWrite { change, answer: None, reply_sender });
-        self.writes.send(write).await.map_err(|_unsent| closed_error())?;
-        answer.await.map_err(|_dropped| closed_error())?
+        command: C,
+    ) -> Result<C::WriteOutput, LedgerError> {
+        let (reply_sender, reply_receiver) = oneshot::channel();
+        let write = Box::new(TypedWrite { command, output: None, reply_sender });
+        self.write_sender.send(write).await.map_err(|_unsent| closed_error())?;
+        reply_receiver.await.map_err(|_dropped| closed_error())?
     }
 
     /// Commits the queued changes, and waits until the file is closed and the directory is unlocked.
     pub(crate) async fn close(&self) {
-        self.stop.send_replace(true);
-        self.stop.closed().await;
+        self.stop_sender.send_replace(true);
+        self.stop_sender.closed().await;
     }
 }
 
@@ -113,34 +113,34 @@ trait QueuedWrite: Send {
     fn reply(self: Box<Self>, commit_result: Result<(), LedgerError>);
 }
 
-struct PendingWrite<C: WriteCommand> {
-    change: C,
-    answer: Option<C::Answer>,
-    reply_sender: oneshot::Sender<Result<C::Answer, LedgerError>>,
+struct TypedWrite<C: WriteCommand> {
+    command: C,
+    output: Option<C::WriteOutput>,
+    reply_sender: oneshot::Sender<Result<C::WriteOutput, LedgerError>>,
 }
 
 #[async_trait]
-impl<C: WriteCommand> QueuedWrite for PendingWrite<C> {
+impl<C: WriteCommand> QueuedWrite for TypedWrite<C> {
     fn invalidation(&self) -> Invalidation {
-        self.change.invalidation()
+        self.command.invalidation()
     }
 
     async fn apply(&mut self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        self.answer = Some(self.change.apply(connection).await?);
+        self.output = Some(self.command.apply(connection).await?);
         Ok(())
     }
 
     fn reply(self: Box<Self>, commit_result: Result<(), LedgerError>) {
-        let Self { answer, reply_sender, .. } = *self;
+        let Self { output, reply_sender, .. } = *self;
         // The caller may have gone; the change stays committed.
-        _ = reply_sender.send(commit_result.and_then(|()| answer.ok_or_else(closed_error)));
+        _ = reply_sender.send(commit_result.and_then(|()| output.ok_or_else(closed_error)));
     }
 }
 
 /// Reason for the rollback of a transaction.
 enum RollbackCause {
     /// One of the changes failed; the others may be valid.
-    Change(sql::Error),
+    Write(sql::Error),
     /// The transaction itself could not start or commit.
     Transaction(sql::Error),
 }
@@ -154,19 +154,19 @@ struct WriterState {
 /// Commits queued changes until the queue is closed.
 async fn commit_queued(
     state: &mut WriterState,
-    mut writes: mpsc::Receiver<Box<dyn QueuedWrite>>,
-    mut stop: watch::Receiver<bool>,
+    mut write_receiver: mpsc::Receiver<Box<dyn QueuedWrite>>,
+    mut stop_receiver: watch::Receiver<bool>,
 ) {
     let mut batch = Vec::new();
     loop {
-        if *stop.borrow() {
+        if *stop_receiver.borrow() {
             // Closing refuses new changes but still delivers the queued ones, which callers wait for.
-            writes.close();
+            write_receiver.close();
         }
         let received_count = tokio::select! {
             // Takes all that wait: under load a commit covers many changes, and without load nothing is delayed.
-            count = writes.recv_many(&mut batch, MAX_BATCH_WRITES) => count,
-            _ = stop.changed(), if !writes.is_closed() => continue,
+            count = write_receiver.recv_many(&mut batch, MAX_BATCH_WRITES) => count,
+            _ = stop_receiver.changed(), if !write_receiver.is_closed() => continue,
         };
         if received_count == 0 {
             return;
@@ -178,7 +178,7 @@ async fn commit_queued(
 /// Commits changes together; if one of them fails, commits them one by one, so that only that one fails.
 async fn commit(state: &mut WriterState, mut writes: Vec<Box<dyn QueuedWrite>>) {
     match transact(&mut state.connection, &mut writes).await {
-        Err(RollbackCause::Change(_)) if writes.len() > 1 => {
+        Err(RollbackCause::Write(_)) if writes.len() > 1 => {
             for mut write in writes {
                 // The rollback undid the valid changes too, so each of them runs again on its own.
                 let single_write = std::slice::from_mut(&mut write);
@@ -196,13 +196,14 @@ async fn reply_all(
     writes: Vec<Box<dyn QueuedWrite>>,
     commit_result: Result<(), RollbackCause>,
 ) {
-    let noted_changes = state.connection.take_noted_changes().into_iter().map(ExecutionId);
-    let named_changes = writes.iter().map(|write| write.invalidation());
-    let invalidations: Vec<_> = named_changes.chain(noted_changes.map(Invalidation::One)).collect();
+    let changed_ids = state.connection.take_changed_ids().into_iter().map(ExecutionId);
+    let write_invalidations = writes.iter().map(|write| write.invalidation());
+    let invalidations: Vec<_> =
+        write_invalidations.chain(changed_ids.map(Invalidation::One)).collect();
     // Before the answers: a caller that reads after its answer must not get the old value.
     state.read_cache.invalidate(invalidations).await;
     let commit_result = commit_result.map_err(|cause| {
-        let (RollbackCause::Change(error) | RollbackCause::Transaction(error)) = cause;
+        let (RollbackCause::Write(error) | RollbackCause::Transaction(error)) = cause;
         tracing::error!(changes = writes.len(), %error, "ledger did not commit");
         ledger_error(error)
     });
@@ -234,7 +235,7 @@ async fn apply_and_commit(
     // which the busy timeout does not cover.
     connection.execute(&sql::statement("BEGIN IMMEDIATE")).map_err(RollbackCause::Transaction)?;
     for write in writes {
-        write.apply(connection).await.map_err(RollbackCause::Change)?;
+        write.apply(connection).await.map_err(RollbackCause::Write)?;
     }
     connection.execute(&sql::statement("COMMIT")).map_err(RollbackCause::Transaction)?;
     Ok(())

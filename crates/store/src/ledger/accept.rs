@@ -1,14 +1,14 @@
 //! Acceptance of a request: a new row, or the existing execution.
 
 use algonius_actors::model::execution::event::{Event, EventKind, MessageRole, TextChannel};
-use algonius_actors::model::execution::{AttemptId, State};
+use algonius_actors::model::execution::{AttemptId, ExecutionState};
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::ports::ledger::{AcceptCommand, Acceptance};
+use algonius_actors::ports::ledger::{AcceptCommand, AcceptResult};
 use async_trait::async_trait;
 
-use super::{events, idempotency_keys, inputs, output_chunks};
+use super::{events, request_keys, sealed_inputs, text_chunks};
 use crate::engine::read_cache::Invalidation;
-use crate::engine::row_codec::{Columns, json, micros};
+use crate::engine::row_codec::{Columns, micros, to_json};
 use crate::engine::sql::{self, DatabaseConnection};
 use crate::engine::writer::WriteCommand;
 
@@ -31,13 +31,13 @@ const SELECT_EQUIVALENT: &str = "
 
 #[async_trait]
 impl WriteCommand for AcceptCommand {
-    type Answer = Acceptance;
+    type WriteOutput = AcceptResult;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.id)
     }
 
-    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Acceptance> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<AcceptResult> {
         // Most requests have one key, which the insertion itself looks up.
         if self.keys.idempotency.is_some()
             && let Some(acceptance) = find_duplicate(self, connection).await?
@@ -48,13 +48,13 @@ impl WriteCommand for AcceptCommand {
         let equivalent = find_equivalent(self, connection).await?;
         // Only the first request carries the key, so the window of equal requests does not slide with each
         // repetition.
-        let content_key = self.content.filter(|_| equivalent.is_none()).map(|(key, _)| key);
+        let content_key = self.coalescing_key.filter(|_| equivalent.is_none()).map(|(key, _)| key);
         if !insert(self, content_key, connection).await? {
             // The insertion found the key taken, so the earlier request is in this database.
-            return Ok(find_duplicate(self, connection).await?.unwrap_or(Acceptance::Conflict));
+            return Ok(find_duplicate(self, connection).await?.unwrap_or(AcceptResult::Conflict));
         }
         if let Some(idempotency_key) = self.keys.idempotency {
-            idempotency_keys::insert(
+            request_keys::insert(
                 connection,
                 &(self.owner, &self.agent),
                 idempotency_key,
@@ -64,8 +64,8 @@ impl WriteCommand for AcceptCommand {
             .await?;
         }
         store_message(self, connection).await?;
-        inputs::insert(connection, self.id, self.sealed.as_deref()).await?;
-        Ok(equivalent.map_or(Acceptance::Created, Acceptance::Equivalent))
+        sealed_inputs::insert(connection, self.id, self.sealed_input.as_deref()).await?;
+        Ok(equivalent.map_or(AcceptResult::Created, AcceptResult::Equivalent))
     }
 }
 
@@ -83,17 +83,17 @@ async fn insert(
         .bind(command.keys.message.as_slice())
         .bind(command.digest.as_slice())
         .bind(command.context.0.as_str())
-        .bind(json(&command.trigger)?)
-        .bind(json(&command.access)?)
-        .bind(json(&command.params)?)
+        .bind(to_json(&command.trigger)?)
+        .bind(to_json(&command.access)?)
+        .bind(to_json(&command.params)?)
         .bind(command.replayable)
         .bind(micros(command.at))
-        .bind(State::Idle.as_str())
+        .bind(ExecutionState::Idle.as_str())
         .bind(i64::from(AttemptId::FIRST.turn))
         .bind(i64::from(AttemptId::FIRST.attempt))
-        .bind(json(&command.overrides)?)
+        .bind(to_json(&command.overrides)?)
         .bind(content_key.as_ref().map(|key| key.as_slice()))
-        .bind(command.trace.as_ref().map(json).transpose()?)
+        .bind(command.trace.as_ref().map(to_json).transpose()?)
         .execute(connection)
         .await?;
     Ok(changed_rows == 1)
@@ -119,7 +119,7 @@ async fn store_message(
     command: &AcceptCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<()> {
-    output_chunks::insert_whole(
+    text_chunks::insert_whole(
         connection,
         command.id,
         AttemptId::FIRST,
@@ -127,7 +127,7 @@ async fn store_message(
         &command.input,
     )
     .await?;
-    let (message, pieces) = (command.message.0.clone(), command.pieces.clone());
+    let (message, pieces) = (command.message.0.clone(), command.parts.clone());
     let event_kind = EventKind::Message { speaker: MessageRole::User, message, pieces };
     let event = Event { number: 1, at: command.at, data: event_kind };
     events::insert(connection, command.id, AttemptId::FIRST, &event).await
@@ -137,12 +137,12 @@ async fn store_message(
 async fn find_duplicate(
     command: &AcceptCommand,
     connection: &mut DatabaseConnection,
-) -> sql::Result<Option<Acceptance>> {
+) -> sql::Result<Option<AcceptResult>> {
     let mut known_executions = Vec::new();
     for key in command.keys.iter() {
         known_executions.extend(
-            idempotency_keys::find(&mut *connection, command.owner, &command.agent, key).await?,
+            request_keys::find(&mut *connection, command.owner, &command.agent, key).await?,
         );
     }
-    Ok(Acceptance::from_known(&known_executions, command.digest))
+    Ok(AcceptResult::from_known(&known_executions, command.digest))
 }

@@ -6,8 +6,8 @@ use algonius_actors::model::agent::budget::Charge;
 use algonius_actors::model::id::AgentId;
 use chrono::NaiveDate;
 
-use crate::engine::fault::decode_error;
-use crate::engine::row_codec::{Columns, integer};
+use crate::engine::error::decode_error;
+use crate::engine::row_codec::{Columns, saturating_i64};
 use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 
 const UPSERT_USAGE: &str = "
@@ -32,12 +32,12 @@ pub(crate) async fn add(
     sql::statement(UPSERT_USAGE)
         .bind(agent)
         .bind(day.to_string())
-        .bind(integer(charge.turns))
-        .bind(integer(charge.input_tokens))
-        .bind(integer(charge.output_tokens))
-        .bind(integer(charge.cached_input_tokens))
-        .bind(integer(charge.cost_micros))
-        .bind(integer(charge.wall_ms))
+        .bind(saturating_i64(charge.turns))
+        .bind(saturating_i64(charge.input_tokens))
+        .bind(saturating_i64(charge.output_tokens))
+        .bind(saturating_i64(charge.cached_input_tokens))
+        .bind(saturating_i64(charge.cost_micros))
+        .bind(saturating_i64(charge.wall_ms))
         .execute(connection)
         .await?;
     Ok(())
@@ -54,7 +54,7 @@ pub(crate) async fn read(
         .bind(day.to_string())
         .fetch_optional(pool)
         .await?;
-    row.map_or(Ok(Charge::default()), |row| charge(Columns(&row)))
+    row.map_or(Ok(Charge::default()), |row| read_charge(Columns(&row)))
 }
 
 /// Reads the amounts of all agents on some days.
@@ -67,13 +67,13 @@ pub(crate) async fn read_all(
         let query = sql::statement("SELECT * FROM spending WHERE day = $1").bind(day.to_string());
         for row in query.fetch_all(pool).await? {
             let agent = AgentId::new(Columns(&row).get::<&str>("agent")?).map_err(decode_error)?;
-            charges.insert((agent, *day), charge(Columns(&row))?);
+            charges.insert((agent, *day), read_charge(Columns(&row))?);
         }
     }
     Ok(charges)
 }
 
-fn charge(columns: Columns<'_>) -> sql::Result<Charge> {
+fn read_charge(columns: Columns<'_>) -> sql::Result<Charge> {
     Ok(Charge {
         turns: columns.number("turns")?,
         input_tokens: columns.number("input_tokens")?,

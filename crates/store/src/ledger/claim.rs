@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use algonius_actors::model::agent::queue::QueueReason;
 use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::execution::event::EventKind;
-use algonius_actors::model::execution::{Fence, State};
+use algonius_actors::model::execution::{ExecutionState, Fence};
 use algonius_actors::ports::ledger::{ClaimCommand, ClaimResult};
 use async_trait::async_trait;
 
@@ -39,7 +39,7 @@ const EXISTS_EARLIER: &str = "
 
 #[async_trait]
 impl WriteCommand for ClaimCommand {
-    type Answer = ClaimResult;
+    type WriteOutput = ClaimResult;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.id)
@@ -66,7 +66,7 @@ impl WriteCommand for ClaimCommand {
         // From now on reports of every earlier attempt are outdated, also those of an actor that has crashed
         // meanwhile.
         let change = &self.state_change;
-        interactions::end_earlier(connection, &mut execution_row, change.attempt_id, change.at)
+        interactions::close_earlier(connection, &mut execution_row, change.attempt_id, change.at)
             .await?;
         execution_row.fence = Fence(execution_row.fence.0 + 1);
         // The start of the first attempt stays: the running time of an execution contains its retries.
@@ -91,15 +91,15 @@ fn may_start(command: &ClaimCommand, execution_row: &ExecutionRow) -> bool {
     execution_row.outcome.is_none()
         && execution_row.fence == command.fence
         && execution_row.agent == command.agent.as_str()
-        && command.state_change.to == State::Starting
-        && execution_row.state.may_become(State::Starting)
+        && command.state_change.to == ExecutionState::Starting
+        && execution_row.state.may_become(ExecutionState::Starting)
 }
 
 async fn has_free_slot(
     command: &ClaimCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
-    let Some(limit) = command.limit else {
+    let Some(limit) = command.max_running else {
         return Ok(true);
     };
     let running_count: i64 = sql::statement(COUNT_RUNNING)

@@ -4,7 +4,7 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::event::Event;
 use algonius_actors::model::id::ExecutionId;
 
-use crate::engine::row_codec::{Columns, integer, json, micros};
+use crate::engine::row_codec::{Columns, micros, saturating_i64, to_json};
 use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 
 const INSERT: &str = "
@@ -22,10 +22,10 @@ pub(crate) async fn insert(
     attempt_id: AttemptId,
     event: &Event,
 ) -> sql::Result<()> {
-    let body = json(&event.data)?;
+    let body = to_json(&event.data)?;
     sql::statement(INSERT)
         .bind(id.0)
-        .bind(integer(event.number))
+        .bind(saturating_i64(event.number))
         .bind(i64::from(attempt_id.turn))
         .bind(i64::from(attempt_id.attempt))
         .bind(micros(event.at))
@@ -69,7 +69,7 @@ async fn read(
 ) -> sql::Result<Vec<Event>> {
     let rows = sql::statement(SELECT_AFTER)
         .bind(id.0)
-        .bind(integer(after))
+        .bind(saturating_i64(after))
         .bind(limit)
         .fetch_all(pool)
         .await?;
@@ -95,7 +95,7 @@ mod tests {
         let warned = EventKind::Warning { message: r#""kind":"process-started""#.to_owned() };
         for event in [EventKind::ProcessStarted { pid: 7 }, truncated, warned] {
             let value = serde_json::to_value(&event).unwrap();
-            assert_eq!(kind_from_json(&json(&event).unwrap()), value["kind"].as_str().unwrap());
+            assert_eq!(kind_from_json(&to_json(&event).unwrap()), value["kind"].as_str().unwrap());
         }
     }
 }

@@ -4,14 +4,14 @@ use algonius_actors::model::agent::budget::Charge;
 use algonius_actors::model::agent::quota::Deferral;
 use algonius_actors::model::execution::event::{Event, EventKind};
 use algonius_actors::model::execution::{
-    AttemptId, Fence, Interruption, Outcome, State, StateChange,
+    AttemptId, ExecutionState, Fence, Interruption, Outcome, StateChange,
 };
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use chrono::{DateTime, Utc};
 
 use super::{budget_usage, events};
-use crate::engine::row_codec::{Columns, json};
+use crate::engine::row_codec::{Columns, to_json};
 use crate::engine::sql::{self, DatabaseConnection};
 use update::IndexedColumns;
 
@@ -29,7 +29,7 @@ pub(crate) struct ExecutionRow {
     /// Id of the agent whose slot the execution uses.
     pub(crate) agent: String,
     /// State of the execution.
-    pub(crate) state: State,
+    pub(crate) state: ExecutionState,
     /// Outcome of the execution.
     pub(crate) outcome: Option<Outcome>,
     /// Generation of the claim.
@@ -112,7 +112,7 @@ impl ExecutionRow {
 
     /// Replaces the failure of the execution.
     pub(crate) fn set_failure(&mut self, failure: Option<&Failure>) -> sql::Result<()> {
-        self.failure = failure.map(json).transpose()?;
+        self.failure = failure.map(to_json).transpose()?;
         Ok(())
     }
 
@@ -136,13 +136,13 @@ impl ExecutionRow {
             EventKind::StateChanged(StateChange {
                 to,
                 attempt_id,
-                at: moved_at,
+                at: changed_at,
                 interruption,
                 ..
             }) => {
                 self.state = *to;
                 self.attempt_id = *attempt_id;
-                self.changed_at = *moved_at;
+                self.changed_at = *changed_at;
                 self.waits.interruption = interruption.or(self.waits.interruption);
             }
             EventKind::ProcessStarted { pid } => self.pid = Some(*pid),
@@ -189,7 +189,7 @@ impl ExecutionRow {
             state: indexed.status.state,
             outcome: indexed.end.outcome,
             fence: Fence(columns.get("fence")?),
-            attempt_id: attempt_id(columns)?,
+            attempt_id: read_attempt_id(columns)?,
             started_at: columns.maybe_time("started_at")?,
             ended_at: indexed.end.ended_at,
             pid: columns.maybe_number("pid")?,
@@ -212,6 +212,6 @@ impl ExecutionRow {
 }
 
 /// Returns the latest attempt from an execution's row.
-pub(crate) fn attempt_id(columns: Columns<'_>) -> sql::Result<AttemptId> {
+pub(crate) fn read_attempt_id(columns: Columns<'_>) -> sql::Result<AttemptId> {
     Ok(AttemptId { turn: columns.number("turn")?, attempt: columns.number("attempt")? })
 }

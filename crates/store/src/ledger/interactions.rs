@@ -6,32 +6,34 @@ use algonius_actors::model::interaction::{
     InteractionState,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision};
-use algonius_actors::ports::interactions::{CloseOutcome, Interactions, OpenOutcome};
+use algonius_actors::ports::interaction_store::{CloseOutcome, InteractionStore, OpenOutcome};
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Store;
-use crate::engine::fault::ledger_error;
-use crate::engine::row_codec::json;
+use crate::engine::error::ledger_error;
+use crate::engine::row_codec::to_json;
 use crate::engine::sql;
-use changes::OpenInteraction;
-use changes::{CloseInteraction, CloseInteractionResult, DeliverAnswer, OpenInteractionResult};
+use commands::OpenInteraction;
+use commands::{
+    CloseInteraction, CloseInteractionResult, OpenInteractionResult, RecordAnswerDelivery,
+};
 use decisions::RecordPermissionDecision;
 use row::StoredInteraction;
 
-pub(super) use ending::{end_all, end_earlier};
+pub(super) use closing::{close_all, close_earlier};
 #[cfg(test)]
 pub(crate) use row::list_query;
 
-mod changes;
+mod closing;
+mod commands;
 mod decisions;
-mod ending;
 mod row;
 mod team_runs;
 
 #[async_trait]
-impl Interactions for Store {
+impl InteractionStore for Store {
     async fn open(
         &self,
         interaction: Interaction,
@@ -58,8 +60,8 @@ impl Interactions for Store {
         };
         let execution = stored.interaction.request_key.execution;
         let sealed = self.seal_end(id, &end, &redacted_end).map_err(ledger_error)?;
-        let change = CloseInteraction { id, execution, redacted_end, sealed };
-        Ok(match self.writer.submit(change).await? {
+        let command = CloseInteraction { id, execution, redacted_end, sealed };
+        Ok(match self.writer.submit(command).await? {
             CloseInteractionResult::Closed(interaction) => {
                 CloseOutcome::Closed(Box::new(Interaction { end: Some(end), ..*interaction }))
             }
@@ -79,7 +81,7 @@ impl Interactions for Store {
             return Ok(());
         };
         let execution = stored.interaction.request_key.execution;
-        self.writer.submit(DeliverAnswer { id, execution, at }).await
+        self.writer.submit(RecordAnswerDelivery { id, execution, at }).await
     }
 
     async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError> {
@@ -89,7 +91,7 @@ impl Interactions for Store {
             .transpose()
     }
 
-    async fn interaction_of_request(
+    async fn find_by_request_key(
         &self,
         request_key: &InteractionRequestKey,
     ) -> Result<Option<Interaction>, LedgerError> {
@@ -130,7 +132,7 @@ impl Store {
         if end.state == InteractionState::Open || end.state != redacted_end.state {
             return Err(sql::Error::Encode("the end of an interaction is none".into()));
         }
-        let seal = || self.answer_cipher.seal(id.0.as_bytes(), json(end)?.as_bytes());
+        let seal = || self.answer_cipher.seal(id.0.as_bytes(), to_json(end)?.as_bytes());
         (end != redacted_end).then(seal).transpose()
     }
 

@@ -1,14 +1,14 @@
 //! Acceptance of the answer to a request for input: only while the request is open, and only once.
 
-use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel};
-use algonius_actors::ports::ledger::ResumeCommand;
+use algonius_actors::ports::ledger::AnswerCommand;
 use async_trait::async_trait;
 
 use super::execution_row::ExecutionRow;
-use super::{idempotency_keys, inputs, output_chunks};
+use super::{request_keys, sealed_inputs, text_chunks};
 use crate::engine::read_cache::Invalidation;
-use crate::engine::row_codec::json;
+use crate::engine::row_codec::to_json;
 use crate::engine::sql::{self, DatabaseConnection};
 use crate::engine::writer::WriteCommand;
 
@@ -16,8 +16,8 @@ const UPDATE_PARAMETERS: &str =
     "UPDATE executions SET params = $2, replayable = $3, overrides = $4 WHERE id = $1";
 
 #[async_trait]
-impl WriteCommand for ResumeCommand {
-    type Answer = bool;
+impl WriteCommand for AnswerCommand {
+    type WriteOutput = bool;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.id)
@@ -28,13 +28,13 @@ impl WriteCommand for ResumeCommand {
             return Ok(false);
         };
         let is_open = execution_row.outcome.is_none()
-            && execution_row.state == State::Waiting
+            && execution_row.state == ExecutionState::Waiting
             && !execution_row.answered;
         // The keys are noted last: a refused answer must leave its message id unused.
         if !is_open || execution_row.fence != self.fence || !record_keys(self, connection).await? {
             return Ok(false);
         }
-        output_chunks::insert_whole(
+        text_chunks::insert_whole(
             connection,
             self.id,
             self.attempt_id,
@@ -42,7 +42,7 @@ impl WriteCommand for ResumeCommand {
             &self.input,
         )
         .await?;
-        let (message, pieces) = (self.message.0.clone(), self.pieces.clone());
+        let (message, pieces) = (self.message.0.clone(), self.parts.clone());
         let event_kind = EventKind::Message { speaker: MessageRole::User, message, pieces };
         execution_row.answered = true;
         execution_row.deferred = None; // That was of the turn before.
@@ -50,40 +50,40 @@ impl WriteCommand for ResumeCommand {
         execution_row.append(connection, self.at, event_kind).await?;
         execution_row.save(connection).await?;
         update_parameters(self, connection).await?;
-        inputs::erase(connection, self.id).await?; // That was of the turn before.
-        inputs::insert(connection, self.id, self.sealed.as_deref()).await?;
+        sealed_inputs::erase(connection, self.id).await?; // That was of the turn before.
+        sealed_inputs::insert(connection, self.id, self.sealed_input.as_deref()).await?;
         Ok(true)
     }
 }
 
 /// Records the keys of the message. Returns true if the message is new.
 async fn record_keys(
-    command: &ResumeCommand,
+    command: &AnswerCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
     for key in command.keys.iter() {
         let existing =
-            idempotency_keys::find(&mut *connection, command.owner, &command.agent, key).await?;
+            request_keys::find(&mut *connection, command.owner, &command.agent, key).await?;
         if existing.is_some() {
             return Ok(false);
         }
     }
     let sender = (command.owner, &command.agent);
     for key in command.keys.iter() {
-        idempotency_keys::insert(connection, &sender, key, command.digest, command.id).await?;
+        request_keys::insert(connection, &sender, key, command.digest, command.id).await?;
     }
     Ok(true)
 }
 
 async fn update_parameters(
-    command: &ResumeCommand,
+    command: &AnswerCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<()> {
     sql::statement(UPDATE_PARAMETERS)
         .bind(command.id.0)
-        .bind(json(&command.params)?)
+        .bind(to_json(&command.params)?)
         .bind(command.replayable)
-        .bind(json(&command.overrides)?)
+        .bind(to_json(&command.overrides)?)
         .execute(connection)
         .await?;
     Ok(())

@@ -1,18 +1,18 @@
 //! End of an execution, which happens only once.
 
-use algonius_actors::ports::interactions::reports::{end_by_settlement, position_before_end};
+use algonius_actors::ports::interaction_store::reports::{end_by_settlement, position_before_end};
 use algonius_actors::ports::ledger::Settlement;
 use async_trait::async_trait;
 
 use super::execution_row::ExecutionRow;
-use super::{inputs, interactions, output_chunks};
+use super::{interactions, sealed_inputs, text_chunks};
 use crate::engine::read_cache::Invalidation;
 use crate::engine::sql::{self, DatabaseConnection};
 use crate::engine::writer::WriteCommand;
 
 #[async_trait]
 impl WriteCommand for Settlement {
-    type Answer = bool;
+    type WriteOutput = bool;
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.id)
@@ -23,7 +23,7 @@ impl WriteCommand for Settlement {
             return Ok(false);
         };
         // Text needs no valid fence, so it is stored even if another settlement came first.
-        output_chunks::insert_all(connection, self.id, &self.batch.chunks).await?;
+        text_chunks::insert_all(connection, self.id, &self.batch.chunks).await?;
         // An actor and its successor may both settle; the first commit decides, and the second must not add an event.
         if execution_row.outcome.is_some() || execution_row.fence != self.fence {
             return Ok(false);
@@ -31,7 +31,7 @@ impl WriteCommand for Settlement {
         let (events_before_end, end_events) =
             self.batch.events.split_at(position_before_end(&self.batch.events));
         execution_row.append_all(connection, events_before_end).await?;
-        interactions::end_all(
+        interactions::close_all(
             connection,
             &mut execution_row,
             &end_by_settlement(self.outcome, self.at),
@@ -42,7 +42,7 @@ impl WriteCommand for Settlement {
         execution_row.save(connection).await?;
         // In the same commit as the end: no crash may leave a raw input that nobody needs any more.
         if !execution_row.replayable && !self.keeps_input {
-            inputs::erase(connection, self.id).await?;
+            sealed_inputs::erase(connection, self.id).await?;
         }
         Ok(true)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use algonius_actors::model::execution::event::{Event, TextChannel, TextRange};
-use algonius_actors::model::host::storage_stats::{Deletion, RetentionBatch, StorageStats};
+use algonius_actors::model::host::storage_stats::{DeletionOutcome, RetentionBatch, StorageStats};
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
 use algonius_actors::ports::history::{History, TextSlice};
 use algonius_actors::ports::ledger::LedgerError;
@@ -13,12 +13,12 @@ use chrono::{DateTime, Utc};
 
 use super::retention::{ReleaseFreePages, RemoveExecution};
 use crate::Store;
-use crate::engine::fault::ledger_error;
+use crate::engine::error::ledger_error;
 use crate::engine::row_codec::Columns;
 use crate::engine::sql::{self, ReaderPool};
-use crate::ledger::execution_row::attempt_id;
-use crate::ledger::inputs::EraseInputs;
-use crate::ledger::{events, output_chunks};
+use crate::ledger::execution_row::read_attempt_id;
+use crate::ledger::sealed_inputs::EraseInputs;
+use crate::ledger::{events, text_chunks};
 
 /// Last chunk of each text; the other columns come from the row with the greatest number.
 const SELECT_TEXT_LENGTHS: &str = "
@@ -45,7 +45,7 @@ impl History for Store {
     }
 
     async fn text_ranges(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {
-        texts(&self.readers, id).await.map_err(ledger_error)
+        load_text_ranges(&self.readers, id).await.map_err(ledger_error)
     }
 
     async fn text_slice(
@@ -53,18 +53,18 @@ impl History for Store {
         id: ExecutionId,
         range: TextRange,
     ) -> Result<TextSlice, LedgerError> {
-        output_chunks::read_slice(&self.readers, id, range).await.map_err(ledger_error)
+        text_chunks::read_slice(&self.readers, id, range).await.map_err(ledger_error)
     }
 
-    async fn callers(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
-        callers(&self.readers).await.map_err(ledger_error)
+    async fn principal_names(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
+        load_callers(&self.readers).await.map_err(ledger_error)
     }
 
     async fn storage_stats(&self) -> Result<StorageStats, LedgerError> {
-        storage_stats(&self.readers, &self.database).await.map_err(ledger_error)
+        load_storage_stats(&self.readers, &self.database).await.map_err(ledger_error)
     }
 
-    async fn remove(&self, id: ExecutionId) -> Result<Deletion, LedgerError> {
+    async fn remove(&self, id: ExecutionId) -> Result<DeletionOutcome, LedgerError> {
         self.writer.submit(RemoveExecution(id)).await
     }
 
@@ -81,12 +81,12 @@ impl History for Store {
     }
 }
 
-async fn texts(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Vec<TextRange>> {
+async fn load_text_ranges(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Vec<TextRange>> {
     let rows = sql::statement(SELECT_TEXT_LENGTHS).bind(id.0).fetch_all(pool).await?;
     let text_range = |columns: Columns<'_>| {
         let channel = columns.keyword("channel", TextChannel::parse)?;
         Ok(TextRange {
-            attempt_id: attempt_id(columns)?,
+            attempt_id: read_attempt_id(columns)?,
             channel,
             from: 0,
             to: columns.number("bytes")?,
@@ -95,13 +95,13 @@ async fn texts(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Vec<TextRange>
     rows.iter().map(|row| text_range(Columns(row))).collect()
 }
 
-async fn callers(pool: &ReaderPool) -> sql::Result<BTreeMap<PrincipalId, String>> {
+async fn load_callers(pool: &ReaderPool) -> sql::Result<BTreeMap<PrincipalId, String>> {
     let rows = sql::statement("SELECT id, name FROM principals").fetch_all(pool).await?;
     let columns = rows.iter().map(Columns);
     columns.map(|row| Ok((PrincipalId(row.uuid("id")?), row.get("name")?))).collect()
 }
 
-async fn storage_stats(pool: &ReaderPool, database: &Path) -> sql::Result<StorageStats> {
+async fn load_storage_stats(pool: &ReaderPool, database: &Path) -> sql::Result<StorageStats> {
     let row = sql::statement(SELECT_STORAGE_STATS).blocking().fetch_one(pool).await?;
     let columns = Columns(&row);
     let executions: u64 = columns.number("executions")?;

@@ -1,6 +1,6 @@
 //! Removal of executions in short batches, and the release of their disk space.
 
-use algonius_actors::model::host::storage_stats::{Deletion, RetentionBatch};
+use algonius_actors::model::host::storage_stats::{DeletionOutcome, RetentionBatch};
 use algonius_actors::model::id::ExecutionId;
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -34,7 +34,7 @@ const DELETE_EXECUTION: &str = "
 
 #[async_trait]
 impl WriteCommand for RetentionBatch {
-    type Answer = u64;
+    type WriteOutput = u64;
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
         let rows = sql::statement(SELECT_ENDED)
@@ -68,17 +68,17 @@ pub(crate) struct RemoveExecution(pub(crate) ExecutionId);
 
 #[async_trait]
 impl WriteCommand for RemoveExecution {
-    type Answer = Deletion;
+    type WriteOutput = DeletionOutcome;
 
-    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Deletion> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<DeletionOutcome> {
         let removed_count =
             sql::statement(DELETE_EXECUTION).bind(self.0.0).execute(&mut *connection).await?;
         if removed_count > 0 {
-            return Ok(Deletion::Removed);
+            return Ok(DeletionOutcome::Removed);
         }
         let query = sql::statement("SELECT 1 FROM executions WHERE id = $1").bind(self.0.0);
         let exists = query.fetch_optional(connection).await?.is_some();
-        Ok(if exists { Deletion::Unfinished } else { Deletion::Unknown })
+        Ok(if exists { DeletionOutcome::Unfinished } else { DeletionOutcome::Unknown })
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct ReleaseFreePages;
 
 #[async_trait]
 impl WriteCommand for ReleaseFreePages {
-    type Answer = u64;
+    type WriteOutput = u64;
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
         let (page_count, free_count) = count_pages(connection).await?;

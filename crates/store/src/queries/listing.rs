@@ -1,7 +1,7 @@
 //! SQL of a list: newest first, from an index in that order, so that SQLite never sorts.
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::execution::record::{ExecutionFilter, TriggerFilter};
 
 use crate::engine::row_codec::micros;
@@ -13,14 +13,14 @@ pub(crate) const RECORD_COLUMNS: &str = "
     fence, params, overrides, replayable, asks, answered, interruption, parked, spent, accepted_at, started_at, changed_at,
     ended_at, pid, exit_code, last_event";
 
-/// SQL form of [`Record::deferral`](algonius_actors::model::execution::record::Record::deferral).
+/// SQL form of [`Record::deferral`](algonius_actors::model::execution::record::ExecutionRecord::deferral).
 const IS_DEFERRED: &str = "(outcome IS NULL AND +state = 'failed' \
     AND COALESCE(json_extract(parked, '$.attempt') = attempt, 0))";
 
 /// Builds the query for matching executions, newest first. The text contains only the requested conditions, so that
 /// each of the few possible texts uses its index. A `+` prevents an index lookup for a column: the result of an
 /// index over several values would have to be sorted.
-pub(crate) fn query(filter: ExecutionFilter) -> SqlStatement {
+pub(crate) fn list_query(filter: ExecutionFilter) -> SqlStatement {
     let mut query = sql::statement(format!("SELECT {RECORD_COLUMNS} FROM executions WHERE 1 = 1"));
     push_subject_filters(&mut query, &filter);
     push_state_filters(&mut query, &filter);
@@ -77,13 +77,13 @@ fn push_state_filters(query: &mut SqlStatement, filter: &ExecutionFilter) {
     match filter.state {
         // A deferred execution is recorded as failed and counts as waiting. A waiting execution has not ended, and
         // few executions have not.
-        Some(State::Waiting) => {
+        Some(ExecutionState::Waiting) => {
             query
                 .push(" AND outcome IS NULL AND (+state = 'waiting' OR ")
                 .push(IS_DEFERRED)
                 .push(")");
         }
-        Some(State::Failed) => {
+        Some(ExecutionState::Failed) => {
             query.push(" AND told = 'failed' AND NOT ").push(IS_DEFERRED);
         }
         Some(state) => _ = query.push(" AND told = ").push_bind(state.as_str()),

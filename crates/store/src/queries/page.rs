@@ -4,7 +4,7 @@ use algonius_actors::model::execution::record::{ExecutionPage, ExecutionPageQuer
 use chrono::{DateTime, Utc};
 
 use super::listing::RECORD_COLUMNS;
-use super::records::record;
+use super::records::read_record;
 use crate::engine::row_codec::{Columns, micros};
 use crate::engine::sql::{self, ReaderPool, SqlStatement};
 
@@ -15,7 +15,7 @@ pub(crate) async fn read(
 ) -> sql::Result<ExecutionPage> {
     let [rows, count_rows] = pool.read_snapshot([select_rows(query), select_count(query)]).await?;
     let total: i64 = count_rows.first().map_or(Ok(0), |row| row.at(0))?;
-    let records = rows.iter().map(|row| record(Columns(row))).collect::<sql::Result<_>>()?;
+    let records = rows.iter().map(|row| read_record(Columns(row))).collect::<sql::Result<_>>()?;
     Ok(ExecutionPage { records, total: u64::try_from(total).unwrap_or_default() })
 }
 

@@ -8,7 +8,7 @@ use algonius_actors::model::schedule::occurrence::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::engine::fault::decode_error;
+use crate::engine::error::decode_error;
 use crate::engine::row_codec::{Columns, micros};
 use crate::engine::sql::{self, DatabaseConnection, ReaderPool, SqlRow, SqlStatement};
 
@@ -103,10 +103,10 @@ fn page_query(query: OccurrenceQuery) -> SqlStatement {
 }
 
 fn read_rows(rows: &[SqlRow]) -> sql::Result<Vec<Occurrence>> {
-    rows.iter().map(|row| occurrence(Columns(row))).collect()
+    rows.iter().map(|row| read_occurrence(Columns(row))).collect()
 }
 
-fn occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
+fn read_occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
     let execution: Option<uuid::Uuid> = columns.get("execution")?;
     Ok(Occurrence {
         schedule: ScheduleId::new(columns.get::<&str>("schedule")?).map_err(decode_error)?,
@@ -122,11 +122,11 @@ fn occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
         fired_at: columns.maybe_time("fired_at")?,
         execution: execution.map(ExecutionId),
         deadline: columns.maybe_time("deadline_at")?,
-        ending: ending(columns)?,
+        ending: read_ending(columns)?,
     })
 }
 
-fn ending(columns: Columns<'_>) -> sql::Result<Option<OccurrenceEnding>> {
+fn read_ending(columns: Columns<'_>) -> sql::Result<Option<OccurrenceEnding>> {
     let Some(outcome) = columns.maybe_keyword("outcome", Outcome::parse)? else { return Ok(None) };
     let code: Option<&str> = columns.get("code")?;
     let code = code.map(|word| Code::parse(word).unwrap_or(Code::Internal));

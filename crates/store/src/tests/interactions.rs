@@ -3,7 +3,7 @@
 use algonius_actors::model::id::PrincipalId;
 use algonius_actors::model::interaction::{AnswerSource, InteractionId};
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision, PermissionVerdict};
-use algonius_actors::ports::interactions::Interactions;
+use algonius_actors::ports::interaction_store::InteractionStore;
 use algonius_actors::testing::MemoryLedger;
 use chrono::TimeDelta;
 use uuid::Uuid;

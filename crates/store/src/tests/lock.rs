@@ -12,7 +12,7 @@ async fn a_second_service_is_refused_until_the_first_is_closed() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let first = open(folder.path()).await;
-    let refused = Store::open(&data, Durability::Process).await.unwrap_err();
+    let refused = Store::open(&data, Durability::ProcessCrash).await.unwrap_err();
     assert!(matches!(&refused, StoreError::Locked { folder } if *folder == data));
     assert!(refused.to_string().contains("used by another supervisor; stop that one"));
     first.close().await;
@@ -42,7 +42,7 @@ async fn a_dropped_store_commits_its_orders_and_releases_the_lock() {
     let data = folder.path().join("data");
     let reopening = async {
         loop {
-            match Store::open(&data, Durability::Process).await {
+            match Store::open(&data, Durability::ProcessCrash).await {
                 Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
                 opened => break opened.unwrap(),
             }
@@ -69,6 +69,6 @@ async fn a_lock_that_is_released_soon_does_not_refuse_a_service() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         drop(lock);
     };
-    let (opened, ()) = tokio::join!(Store::open(&data, Durability::Process), release);
+    let (opened, ()) = tokio::join!(Store::open(&data, Durability::ProcessCrash), release);
     opened.unwrap().close().await;
 }

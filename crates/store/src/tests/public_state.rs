@@ -1,8 +1,8 @@
 //! Tests that the rule for the public state gives the same result in Rust and in SQL, in every case.
 
 use algonius_actors::model::code::{Category, Code};
-use algonius_actors::model::execution::record::{ExecutionPageQuery, PublicState, Record};
-use algonius_actors::model::execution::{Interruption, Outcome, State};
+use algonius_actors::model::execution::record::{ExecutionPageQuery, ExecutionRecord, PublicState};
+use algonius_actors::model::execution::{ExecutionState, Interruption, Outcome};
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::conformance::paging::all_executions_query;
 
 /// Copies an execution into every state, with every outcome, failure, answer and number of open interactions; with few
 /// different times, so that many are equal.
-const EVERY_CASE: &str = "
+const INSERT_ALL_CASES: &str = "
     INSERT INTO executions
         (id, agent, owner, message, request_key, digest, context, origin, access, params, turn,
          attempt, fence, replayable, accepted_at, last_event, started_at, state, outcome, failure,
@@ -30,14 +30,14 @@ const EVERY_CASE: &str = "
 const DEFERRALS: &str = r#"[null, {"until":"2026-01-01T00:00:00Z","times":1,"attempt":1},
     {"until":"2026-01-01T00:00:00Z","times":1,"attempt":7}]"#;
 
-struct EveryCase;
+struct InsertAllCases;
 
 #[async_trait]
-impl WriteCommand for EveryCase {
-    type Answer = ();
+impl WriteCommand for InsertAllCases {
+    type WriteOutput = ();
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        let states: Vec<_> = State::ALL.iter().map(|state| state.as_str()).collect();
+        let states: Vec<_> = ExecutionState::ALL.iter().map(|state| state.as_str()).collect();
         let outcomes = [
             None,
             Some(Outcome::Completed),
@@ -50,7 +50,7 @@ impl WriteCommand for EveryCase {
         failures.push(json!(null));
         let interruptions =
             [None, Some(Interruption::InputRequired), Some(Interruption::AuthRequired)];
-        sql::statement(EVERY_CASE)
+        sql::statement(INSERT_ALL_CASES)
             .bind(json!(states).to_string())
             .bind(json!(outcomes).to_string())
             .bind(json!(failures).to_string())
@@ -67,9 +67,12 @@ async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     accept_execution(&(store.clone() as AnyLedger)).await;
-    store.writer.submit(EveryCase).await.unwrap();
+    store.writer.submit(InsertAllCases).await.unwrap();
     let mut records = store.executions(ExecutionFilter::default()).await.unwrap();
-    assert_eq!(records.len(), 1 + State::ALL.len() * 5 * (Code::ALL.len() + 1) * 2 * 3 * (3 + 1));
+    assert_eq!(
+        records.len(),
+        1 + ExecutionState::ALL.len() * 5 * (Code::ALL.len() + 1) * 2 * 3 * (3 + 1)
+    );
     records.sort_by_key(|record| std::cmp::Reverse((record.status_changed_at(), record.id)));
 
     let full_page =
@@ -82,7 +85,7 @@ async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
             ..all_executions_query()
         };
         let page = store.page(query).await.unwrap();
-        let expected: Vec<&Record> =
+        let expected: Vec<&ExecutionRecord> =
             records.iter().filter(|record| record.public_state() == *public_state).collect();
         assert_eq!(page.total, expected.len() as u64);
         let difference =
@@ -96,9 +99,9 @@ async fn sql_and_rust_agree_on_history_filters() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     accept_execution(&(store.clone() as AnyLedger)).await;
-    store.writer.submit(EveryCase).await.unwrap();
+    store.writer.submit(InsertAllCases).await.unwrap();
     let records = store.executions(ExecutionFilter::default()).await.unwrap();
-    let states = State::ALL
+    let states = ExecutionState::ALL
         .iter()
         .map(|it| ExecutionFilter { state: Some(*it), ..ExecutionFilter::default() });
     let outcomes = Outcome::ALL
@@ -107,12 +110,13 @@ async fn sql_and_rust_agree_on_history_filters() {
     let codes = Code::ALL
         .iter()
         .map(|it| ExecutionFilter { code: Some(*it), ..ExecutionFilter::default() });
-    let classes = Category::ALL
+    let categories = Category::ALL
         .iter()
         .map(|it| ExecutionFilter { category: Some(*it), ..ExecutionFilter::default() });
-    for filter in states.chain(outcomes).chain(codes).chain(classes) {
+    for filter in states.chain(outcomes).chain(codes).chain(categories) {
         let found = store.executions(filter.clone()).await.unwrap();
-        let expected: Vec<&Record> = records.iter().filter(|it| filter.matches(it)).collect();
+        let expected: Vec<&ExecutionRecord> =
+            records.iter().filter(|it| filter.matches(it)).collect();
         assert!(found.iter().eq(expected), "{filter:?}");
     }
 }

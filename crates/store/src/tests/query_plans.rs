@@ -1,7 +1,7 @@
 //! Query plans of lists: SQLite never sorts, and it uses an index for each named condition.
 
 use algonius_actors::model::code::{Category, Code};
-use algonius_actors::model::execution::{Outcome, State};
+use algonius_actors::model::execution::{ExecutionState, Outcome};
 use algonius_actors::model::id::{ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{InteractionFilter, InteractionState};
 use uuid::Uuid;
@@ -21,9 +21,9 @@ const FILTERS: [(FilterFn, bool); 17] = [
     (|filter| ExecutionFilter { owner: Some(PrincipalId(Uuid::nil())), ..filter }, true),
     (|filter| ExecutionFilter { owner_name: Some("ann".to_owned()), ..filter }, true),
     (|filter| ExecutionFilter { unfinished: true, ..filter }, true),
-    (|filter| ExecutionFilter { state: Some(State::Timeout), ..filter }, true),
-    (|filter| ExecutionFilter { state: Some(State::Failed), ..filter }, true),
-    (|filter| ExecutionFilter { state: Some(State::Waiting), ..filter }, true),
+    (|filter| ExecutionFilter { state: Some(ExecutionState::Timeout), ..filter }, true),
+    (|filter| ExecutionFilter { state: Some(ExecutionState::Failed), ..filter }, true),
+    (|filter| ExecutionFilter { state: Some(ExecutionState::Waiting), ..filter }, true),
     (|filter| ExecutionFilter { outcome: Some(Outcome::Failed), ..filter }, true),
     (|filter| ExecutionFilter { code: Some(Code::Exit), ..filter }, true),
     (|filter| ExecutionFilter { schedule: Some("nightly".to_owned()), ..filter }, true),
@@ -64,22 +64,22 @@ async fn lists_use_an_index_and_no_sort() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
     let page = ExecutionFilter { limit: 50, ..ExecutionFilter::default() };
-    for (number, (narrow, is_found)) in FILTERS.iter().enumerate() {
-        let single_plan = query_plan(&store, &listing::query(narrow(page.clone()))).await;
+    for (number, (narrow, uses_index)) in FILTERS.iter().enumerate() {
+        let single_plan = query_plan(&store, &listing::list_query(narrow(page.clone()))).await;
         assert!(!single_plan.contains("TEMP B-TREE"), "{single_plan}");
-        assert_eq!(is_indexed(&single_plan), *is_found, "{number}: {single_plan}");
-        for (narrow_further, also_found) in &FILTERS {
+        assert_eq!(is_indexed(&single_plan), *uses_index, "{number}: {single_plan}");
+        for (narrow_further, further_uses_index) in &FILTERS {
             let is_replaced = narrow(page.clone()).trigger.is_some()
                 && narrow_further(page.clone()).trigger.is_some();
             if is_replaced {
                 continue; // Both filters are the trigger of the query.
             }
-            let query = listing::query(narrow_further(narrow(page.clone())));
+            let query = listing::list_query(narrow_further(narrow(page.clone())));
             let combined_plan = query_plan(&store, &query).await;
             assert!(!combined_plan.contains("TEMP B-TREE"), "{combined_plan}");
-            let is_found = *is_found || *also_found;
+            let any_uses_index = *uses_index || *further_uses_index;
             // No list needs a sort, and each lookup by name uses an index
-            assert_eq!(is_indexed(&combined_plan), is_found, "{number}: {combined_plan}");
+            assert_eq!(is_indexed(&combined_plan), any_uses_index, "{number}: {combined_plan}");
         }
     }
 }

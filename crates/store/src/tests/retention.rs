@@ -1,9 +1,9 @@
 //! Retention tests with ten thousand executions: the required ones stay, and the file shrinks.
 
 use algonius_actors::model::execution::{Fence, Outcome};
-use algonius_actors::model::host::storage_stats::{Deletion, RetentionBatch, StorageStats};
+use algonius_actors::model::host::storage_stats::{DeletionOutcome, RetentionBatch, StorageStats};
 use algonius_actors::ports::history::History;
-use algonius_actors::ports::outbox::Outbox;
+use algonius_actors::ports::push_target_store::PushTargetStore;
 use chrono::TimeDelta;
 use tokio::time::Instant;
 
@@ -28,15 +28,15 @@ struct CopyExecutions(u32);
 
 #[async_trait]
 impl WriteCommand for CopyExecutions {
-    type Answer = ();
+    type WriteOutput = ();
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        let rows = format!(
+        let statement = format!(
             "WITH RECURSIVE generate (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM generate \
              WHERE value < {}) {COPY_EXECUTIONS}",
             self.0
         );
-        sql::statement(rows).execute(&mut *connection).await?;
+        sql::statement(statement).execute(&mut *connection).await?;
         for copy in [
             "INSERT INTO events SELECT id, 1, 1, 1, 0, 'warning', '{\"kind\":\"warning\",\"message\":\"x\"}'
                 FROM executions WHERE outcome IS NOT NULL",
@@ -63,7 +63,7 @@ async fn sweep(store: &Store, exceeds_limit: impl Fn(&StorageStats) -> bool) -> 
     let (mut removed, mut longest) = (0, Duration::ZERO);
     while exceeds_limit(&store.storage_stats().await.unwrap()) {
         let started_at = Instant::now();
-        let removed_in_batch = store.remove_batch(ANY_EXECUTION).await.unwrap();
+        let removed_in_batch = store.remove_batch(UNBOUNDED_BATCH).await.unwrap();
         longest = longest.max(started_at.elapsed());
         removed += removed_in_batch;
         if removed_in_batch == 0 {
@@ -74,7 +74,7 @@ async fn sweep(store: &Store, exceeds_limit: impl Fn(&StorageStats) -> bool) -> 
     (removed, longest)
 }
 
-const ANY_EXECUTION: RetentionBatch = RetentionBatch { from: None, before: None, limit: 50 };
+const UNBOUNDED_BATCH: RetentionBatch = RetentionBatch { from: None, before: None, limit: 50 };
 
 #[tokio::test]
 async fn of_10000_executions_the_newest_1000_stay() {
@@ -122,7 +122,7 @@ async fn a_batch_removes_fewer_large_executions() {
                 FROM executions, n RETURNING number";
     store.writer.submit(RawStatement(long.to_owned())).await.unwrap();
     for left in [3, 2, 1, 0] {
-        assert_eq!(store.remove_batch(ANY_EXECUTION).await.unwrap(), 1);
+        assert_eq!(store.remove_batch(UNBOUNDED_BATCH).await.unwrap(), 1);
         assert_eq!(store.storage_stats().await.unwrap().ended, left);
     }
 }
@@ -135,8 +135,8 @@ async fn executions_with_pending_pushes_are_not_removed() {
     store.register(push_target(id, "one"), 0, 5).await.unwrap();
     assert!(store.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
     // R-90: Retention keeps an execution while a push notification about it is pending
-    assert_eq!(store.remove_batch(ANY_EXECUTION).await.unwrap(), 0);
+    assert_eq!(store.remove_batch(UNBOUNDED_BATCH).await.unwrap(), 0);
     store.delete(id, "one").await.unwrap();
-    assert_eq!(store.remove_batch(ANY_EXECUTION).await.unwrap(), 1);
-    assert_eq!(store.remove(id).await.unwrap(), Deletion::Unknown);
+    assert_eq!(store.remove_batch(UNBOUNDED_BATCH).await.unwrap(), 1);
+    assert_eq!(store.remove(id).await.unwrap(), DeletionOutcome::Unknown);
 }

@@ -6,7 +6,7 @@ use algonius_actors::model::execution::{Fence, Outcome};
 use algonius_actors::model::id::{AgentId, ContextId, PrincipalId};
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::history::History;
-use algonius_actors::ports::sessions::Sessions;
+use algonius_actors::ports::session_store::SessionStore;
 use serde_json::Number;
 use uuid::Uuid;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use algonius_actors::model::execution::hop::HopPosition;
 use algonius_actors::model::execution::request::Trigger;
 use algonius_actors::ports::ledger::AcceptCommand;
-use algonius_actors::ports::notes::Notes;
+use algonius_actors::ports::note_store::NoteStore;
 
 use super::*;
 use crate::StoreError;
@@ -32,7 +32,7 @@ async fn a_database_of_an_earlier_build_is_refused_with_a_fix() {
     let earlier = "PRAGMA application_id = 0; PRAGMA user_version = 0; PRAGMA journal_mode = DELETE; CREATE TABLE _sqlx_migrations (version)";
     change_database(&data, earlier);
     let before = fs::read(data.join("ledger.db")).unwrap();
-    let refused = Store::open(&data, Durability::Process).await.unwrap_err();
+    let refused = Store::open(&data, Durability::ProcessCrash).await.unwrap_err();
     assert!(matches!(refused, StoreError::EarlierBuild), "{refused}");
     assert!(
         fs::read(data.join("ledger.db")).unwrap() == before,
@@ -51,7 +51,7 @@ async fn a_database_of_another_release_or_program_is_refused() {
         open(folder.path()).await.close().await;
         let data = folder.path().join("data");
         change_database(&data, &format!("PRAGMA {statement}"));
-        let refused = Store::open(&data, Durability::Process).await.unwrap_err();
+        let refused = Store::open(&data, Durability::ProcessCrash).await.unwrap_err();
         assert!(
             matches!(&refused, StoreError::Tables { difference } if difference == expected),
             "{refused}"
@@ -97,10 +97,10 @@ async fn tables_of_earlier_versions_are_upgraded_with_their_rows() {
         for statement in &all[..count] {
             change_database(&data, statement);
         }
-        let store = Arc::new(Store::open(&data, Durability::Process).await.unwrap());
+        let store = Arc::new(Store::open(&data, Durability::ProcessCrash).await.unwrap());
         assert_eq!((store.execution(id).await.unwrap(), table_names(&store).await), before);
         let ledger: AnyLedger = Arc::<Store>::clone(&store);
-        hops_are_listed(&ledger).await;
+        assert_hops_are_listed(&ledger).await;
         let note = new_note(1, "after the upgrade");
         store.add_note(note.clone(), 10).await.unwrap();
         assert_eq!(store.search_notes(&note.agent, "upgrade", 10).await.unwrap(), [note.note]);
@@ -119,7 +119,7 @@ async fn an_upgrade_passes_open_questions_on_to_their_runs() {
     Arc::into_inner(store).unwrap().close().await;
     let data = folder.path().join("data");
     change_database(&data, TO_VERSION_4);
-    let store = Arc::new(Store::open(&data, Durability::Process).await.unwrap());
+    let store = Arc::new(Store::open(&data, Durability::ProcessCrash).await.unwrap());
     assert_eq!(interaction_ports(&store).states(&runs).await, states);
     assert_eq!(states, [(1, PublicState::InputRequired); 3]);
 }
@@ -137,7 +137,7 @@ async fn table_names(store: &Store) -> Vec<String> {
 }
 
 /// Checks that the hops of a run are found by their run and by their trigger.
-async fn hops_are_listed(ledger: &AnyLedger) {
+async fn assert_hops_are_listed(ledger: &AnyLedger) {
     let run = accept_execution(ledger).await;
     let position = HopPosition { parent: run, root: run, number: 1 };
     let hop = AcceptCommand { trigger: Trigger::Hop(position), ..accept_command("step") };

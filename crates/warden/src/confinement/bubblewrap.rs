@@ -33,7 +33,7 @@ pub struct FilesystemView {
     /// Folders, without links, in which the configured working directories are; empty if that is not known.
     pub workspace_roots: Vec<PathBuf>,
     /// True if the program may change the working directory in that case.
-    pub changes_workspace: bool,
+    pub is_workspace_writable: bool,
     /// True if the program creates sandboxes itself.
     pub creates_sandboxes: bool,
     /// Folders and files that appear empty to the program.
@@ -59,7 +59,7 @@ pub struct ProtectedServiceFiles {
 
 /// Program that starts another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrapper {
+pub struct WrapperCommand {
     /// Absolute path of the wrapper.
     pub program: PathBuf,
     /// Arguments of the wrapper up to the other program.
@@ -103,9 +103,13 @@ impl FilesystemView {
     ///
     /// # Errors
     /// Fails if a path is not as required, or cannot be read.
-    pub fn wrapper(&self, bubblewrap: &Path, program: &Path) -> Result<Wrapper, ViewError> {
+    pub fn build_wrapper_command(
+        &self,
+        bubblewrap: &Path,
+        program: &Path,
+    ) -> Result<WrapperCommand, ViewError> {
         let (workspace, program) = (self.workspace.canonicalize()?, program.canonicalize()?);
-        let layers = Layers::of(self, &workspace, &program)?;
+        let layers = Layers::for_view(self, &workspace, &program)?;
         let mut args = layers.arguments(&self.empty_file);
         args.extend(["--unshare-pid", "--unshare-ipc", "--die-with-parent"].map(Into::into));
         if !self.shares_network {
@@ -119,14 +123,17 @@ impl FilesystemView {
             args.extend(retained.flat_map(|name| ["--cap-add".into(), name.into()]));
         }
         args.extend(["--chdir".into(), workspace.into()]);
-        Ok(Wrapper { program: bubblewrap.to_owned(), args })
+        Ok(WrapperCommand { program: bubblewrap.to_owned(), args })
     }
 }
 
 /// Returns true if bubblewrap works on this machine with all the required namespaces.
 pub(crate) fn is_usable(bubblewrap: &Path) -> bool {
     let view = FilesystemView { workspace: PathBuf::from("/"), ..FilesystemView::default() };
-    let Ok(Wrapper { program, args }) = view.wrapper(bubblewrap, bubblewrap) else { return false };
+    let Ok(WrapperCommand { program, args }) = view.build_wrapper_command(bubblewrap, bubblewrap)
+    else {
+        return false;
+    };
     let mut command = Command::new(program);
     // Without `--as-pid-1`, an intermediate process of bubblewrap would end later and become an orphan of this process.
     command.args(args).args(["--as-pid-1", "--", "true"]);

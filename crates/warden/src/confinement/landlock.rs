@@ -112,7 +112,7 @@ struct PathBeneath {
 /// Returns the Landlock version of the kernel, or `None` without Landlock.
 #[must_use]
 #[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
-pub fn version() -> Option<u32> {
+pub fn abi_version() -> Option<u32> {
     let no_attributes = std::ptr::null::<RulesetAttributes>();
     let syscall_number = libc::SYS_landlock_create_ruleset;
     // SAFETY: with this flag no attributes are read, and a number is returned.
@@ -133,7 +133,7 @@ impl Domain {
     }
 
     fn create_ruleset(&self) -> Result<OwnedFd, ViewError> {
-        let version = version().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+        let version = abi_version().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
         // An empty namespace leads nowhere, and its own loopback stays usable.
         let network =
             if self.network != NetworkAccess::Refused || version < 4 { 0 } else { right::TCP };

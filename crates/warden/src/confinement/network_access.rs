@@ -24,7 +24,7 @@ impl NetworkAccess {
     }
 
     /// Returns the access with this number; a number of a later version refuses the network.
-    pub(crate) const fn of(number: u64) -> Self {
+    pub(crate) const fn from_number(number: u64) -> Self {
         match number {
             0 => Self::Full,
             1 => Self::EmptyNamespace,

@@ -49,7 +49,7 @@ impl RootCapabilities {
     }
 
     /// Returns the set with this number; a number of a later version yields the smallest set.
-    pub(crate) const fn of(number: u64) -> Self {
+    pub(crate) const fn from_number(number: u64) -> Self {
         match number {
             0 => Self::All,
             1 => Self::Writing,

@@ -1,8 +1,8 @@
 //! Child process that shares the process holder's memory until its `execve`.
 //!
-//! `posix_spawn` sets no limits and no ruleset, and a fork copies page tables. So `clone` creates the child as `vfork`
-//! would, and the child itself makes the remaining preparations with nothing but system calls. The process holder
-//! sleeps meanwhile.
+//! `posix_spawn` sets no limits and no ruleset, and a fork copies page tables. So `clone_child` creates the child as
+//! `vfork` would, and the child itself makes the remaining preparations with nothing but system calls. The process
+//! holder sleeps meanwhile.
 
 use std::ffi::{CString, NulError, c_char, c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -55,7 +55,7 @@ pub(super) struct StartConfinement {
     /// Network that the program with this ruleset may use.
     pub(super) network: NetworkAccess,
     /// Entry file of its control group.
-    pub(super) group: Option<OwnedFd>,
+    pub(super) procs_file: Option<OwnedFd>,
 }
 
 /// Spec with the strings that the system calls expect.
@@ -67,20 +67,20 @@ struct PreparedSpec {
 }
 
 impl PreparedSpec {
-    fn of(spec: &LaunchSpec) -> Result<Self, NulError> {
-        let list = |list: &[Vec<u8>]| -> Result<Vec<CString>, NulError> {
+    fn from_spec(spec: &LaunchSpec) -> Result<Self, NulError> {
+        let to_c_strings = |list: &[Vec<u8>]| -> Result<Vec<CString>, NulError> {
             list.iter().map(|text| CString::new(text.clone())).collect()
         };
         Ok(Self {
             program: CString::new(spec.program.clone())?,
-            args: list(&spec.args)?,
-            env: list(&spec.env)?,
+            args: to_c_strings(&spec.args)?,
+            env: to_c_strings(&spec.env)?,
             working_dir: CString::new(spec.working_dir.clone())?,
         })
     }
 }
 
-fn pointers(list: &[CString]) -> Vec<*const c_char> {
+fn null_terminated_pointers(list: &[CString]) -> Vec<*const c_char> {
     list.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
 }
 
@@ -93,7 +93,7 @@ struct ChildSetup {
     streams: [c_int; 3],
     ruleset: Option<c_int>,
     network: NetworkAccess,
-    group: Option<c_int>,
+    procs_file: Option<c_int>,
     limits: *const [Rlimit],
     /// Capabilities that remain, if some are dropped.
     retained_capabilities: Option<&'static [u32]>,
@@ -113,8 +113,9 @@ pub(super) fn start(
     limits: &[Rlimit],
     stack: &mut ChildStack,
 ) -> Result<Pid, Errno> {
-    let prepared = PreparedSpec::of(spec).map_err(|_zero| Errno::EINVAL)?;
-    let (args, env) = (pointers(&prepared.args), pointers(&prepared.env));
+    let prepared = PreparedSpec::from_spec(spec).map_err(|_zero| Errno::EINVAL)?;
+    let (args, env) =
+        (null_terminated_pointers(&prepared.args), null_terminated_pointers(&prepared.env));
     let mut setup = ChildSetup {
         program: prepared.program.as_ptr(),
         args: args.as_ptr(),
@@ -123,7 +124,7 @@ pub(super) fn start(
         streams: streams.map(AsRawFd::as_raw_fd),
         ruleset: confinement.ruleset.as_ref().map(AsRawFd::as_raw_fd),
         network: confinement.network,
-        group: confinement.group.as_ref().map(AsRawFd::as_raw_fd),
+        procs_file: confinement.procs_file.as_ref().map(AsRawFd::as_raw_fd),
         limits: ptr::from_ref(limits),
         // Only root has capabilities that can be dropped.
         retained_capabilities: spec
@@ -133,12 +134,12 @@ pub(super) fn start(
         user: spec.user,
         errno: 0,
     };
-    let pid = clone(&mut setup, stack)?;
+    let pid = clone_child(&mut setup, stack)?;
     if setup.errno == 0 { Ok(pid) } else { Err(Errno::from_raw(setup.errno)) }
 }
 
 #[expect(unsafe_code, reason = "no safe wrapper shares memory with a child")]
-fn clone(setup: &mut ChildSetup, stack: &mut ChildStack) -> Result<Pid, Errno> {
+fn clone_child(setup: &mut ChildSetup, stack: &mut ChildStack) -> Result<Pid, Errno> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
     // SAFETY: CLONE_VFORK keeps this thread, the only one, asleep until the child has called
     // `execve` or `_exit`; so the stack, `setup` and all it points to outlive the child's use of
@@ -151,11 +152,11 @@ fn clone(setup: &mut ChildSetup, stack: &mut ChildStack) -> Result<Pid, Errno> {
 
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
 extern "C" fn child_main(setup: *mut c_void) -> c_int {
-    // SAFETY: `clone` gave a `ChildSetup`, which nobody else uses while this runs. Everything that is
+    // SAFETY: `clone_child` gave a `ChildSetup`, which nobody else uses while this runs. Everything that is
     // called here is a system call: nothing allocates, locks or unwinds.
     unsafe {
         let setup = &mut *setup.cast::<ChildSetup>();
-        setup.errno = prepare(setup).err().unwrap_or_else(|| {
+        setup.errno = prepare_child(setup).err().unwrap_or_else(|| {
             libc::execve(setup.program, setup.args, setup.env);
             *libc::__errno_location()
         });
@@ -165,7 +166,7 @@ extern "C" fn child_main(setup: *mut c_void) -> c_int {
 
 /// Makes all preparations between the clone and the `execve`.
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
-unsafe fn prepare(setup: &ChildSetup) -> Result<(), c_int> {
+unsafe fn prepare_child(setup: &ChildSetup) -> Result<(), c_int> {
     // SAFETY: as in `child_main`; every pointer is one of `setup`.
     unsafe {
         // The unshare comes first: until then the descriptors are those of the process holder itself.
@@ -176,7 +177,7 @@ unsafe fn prepare(setup: &ChildSetup) -> Result<(), c_int> {
             CLOSE_RANGE_UNSHARE,
         ))?;
         check_call(libc::setsid().into())?;
-        if let Some(group) = setup.group {
+        if let Some(group) = setup.procs_file {
             // The number zero stands for the writing process. Entering comes early, so that all usage counts.
             check_call(libc::write(group, c"0".as_ptr().cast(), 1).try_into().unwrap_or(-1))?;
         }

@@ -8,13 +8,13 @@ use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::ProcessHolder;
-use super::child::{HeldFds, HeldProgram};
 use super::clone_exec::{self, ChildStack, Rlimit, StartConfinement};
+use super::held_program::{HeldFds, HeldProgram};
 use crate::protocol::frame::HolderEvent;
 use crate::protocol::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
 
 /// First number for held descriptors.
-const DEFAULT_FD_FLOOR: u64 = 1000;
+const PREFERRED_MIN_HELD_FD: u64 = 1000;
 
 /// Adjustment of the out-of-memory score: the kernel kills programs before other processes.
 const OOM_SCORE_ADJ: &str = "500";
@@ -23,7 +23,7 @@ const OOM_SCORE_ADJ: &str = "500";
 pub(super) struct LaunchResources {
     /// Descriptor limit of a program, as this process inherited it.
     fd_limit: Rlimit,
-    min_fd: i32,
+    min_held_fd: i32,
     stack: ChildStack,
 }
 
@@ -36,9 +36,10 @@ impl LaunchResources {
         // Each held program occupies up to six descriptors here, so the inherited soft limit would allow few programs.
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
-        let min_fd = i32::try_from(DEFAULT_FD_FLOOR.min(hard / 2)).map_err(io::Error::other)?;
+        let min_held_fd =
+            i32::try_from(PREFERRED_MIN_HELD_FD.min(hard / 2)).map_err(io::Error::other)?;
         let fd_limit = (Resource::RLIMIT_NOFILE as u32, soft, hard);
-        Ok(Self { fd_limit, min_fd, stack: ChildStack::new() })
+        Ok(Self { fd_limit, min_held_fd, stack: ChildStack::new() })
     }
 
     /// Returns the limits of a program: first those of every program.
@@ -55,32 +56,32 @@ impl LaunchResources {
 }
 
 /// Descriptors of a launch, by purpose.
-struct FdSet {
+struct LaunchFds {
     streams: [OwnedFd; 3],
     supervisor_fds: [OwnedFd; 4],
     confinement: StartConfinement,
     /// Write end of standard input and its journal, if the input is journaled.
     held_stdin: Option<[OwnedFd; 2]>,
-    spec: Option<OwnedFd>,
+    spec_file: Option<OwnedFd>,
 }
 
-impl FdSet {
+impl LaunchFds {
     /// Assigns the received descriptors; `None` if one did not arrive.
-    fn assign(fds: Vec<OwnedFd>, flags: LaunchFlags, has_spec_file: bool) -> Option<Self> {
+    fn from_received(fds: Vec<OwnedFd>, flags: LaunchFlags, has_spec_file: bool) -> Option<Self> {
         let mut fds = fds.into_iter();
         let mut next = || fds.next();
         let streams = [next()?, next()?, next()?];
         let supervisor_fds = [next()?, next()?, next()?, next()?];
         let ruleset = if flags.is_confined { Some(next()?) } else { None };
-        let group = if flags.is_grouped { Some(next()?) } else { None };
+        let procs_file = if flags.has_control_group { Some(next()?) } else { None };
         let held_stdin = if flags.has_stdin_journal { Some([next()?, next()?]) } else { None };
-        let spec = if has_spec_file { Some(next()?) } else { None };
+        let spec_file = if has_spec_file { Some(next()?) } else { None };
         Some(Self {
             streams,
             supervisor_fds,
-            confinement: StartConfinement { ruleset, group, network: flags.network },
+            confinement: StartConfinement { ruleset, procs_file, network: flags.network },
             held_stdin,
-            spec,
+            spec_file,
         })
     }
 }
@@ -95,9 +96,9 @@ impl ProcessHolder {
     ) {
         let (slot, has_spec_file) = (terms.slot, spec.is_none());
         // An adopted process holder only finishes its programs.
-        let allowed = if self.supervisor.is_adopted { Err(Errno::EPERM) } else { Ok(()) };
+        let allowed = if self.supervisor.is_successor { Err(Errno::EPERM) } else { Ok(()) };
         let launched = allowed
-            .and_then(|()| FdSet::assign(fds, flags, has_spec_file).ok_or(Errno::EMFILE))
+            .and_then(|()| LaunchFds::from_received(fds, flags, has_spec_file).ok_or(Errno::EMFILE))
             .and_then(|fds| self.start(terms, spec, fds));
         if let Some(program) = self.programs.program_mut(slot) {
             program.is_wrapped = flags.is_wrapped;
@@ -114,15 +115,16 @@ impl ProcessHolder {
         &mut self,
         terms: LaunchTerms,
         spec: Option<LaunchSpec>,
-        fds: FdSet,
+        fds: LaunchFds,
     ) -> Result<i32, Errno> {
-        let FdSet { streams, supervisor_fds, confinement, held_stdin, spec: file } = fds;
+        let LaunchFds { streams, supervisor_fds, confinement, held_stdin, spec_file: file } = fds;
         let spec = match (spec, file) {
             (Some(spec), _) => spec,
             (None, file) => file.and_then(read_spec).ok_or(Errno::EBADMSG)?,
         };
         // Before the clone: a full descriptor table then refuses the launch, instead of losing a started program.
-        let held_fds = HeldFds::hold(&supervisor_fds, held_stdin.as_ref(), self.resources.min_fd);
+        let held_fds =
+            HeldFds::hold(&supervisor_fds, held_stdin.as_ref(), self.resources.min_held_fd);
         let held_fds = held_fds.map_err(|_full| Errno::EMFILE)?;
         let limits = self.resources.limits(terms.label, &spec);
         let (streams, stack) = (streams.each_ref(), &mut self.resources.stack);

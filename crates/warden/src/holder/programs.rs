@@ -10,10 +10,10 @@ use nix::sys::signal::Signal;
 use nix::unistd::getpid;
 
 use super::FIRST_STREAM_TOKEN;
-use super::child::HeldProgram;
-use crate::process::proc::{OwnChildren, ancestry, subtree};
+use super::held_program::HeldProgram;
 use crate::process::process_label::label_of;
-use crate::process::signal::{ReapedChild, send};
+use crate::process::procfs::{OwnChildren, ancestry, subtree};
+use crate::process::signal::{ReapedChild, send_signal};
 use crate::protocol::frame::ProgramEnd;
 
 /// Number of rounds until processes that do not die are given up: some seconds.
@@ -23,7 +23,7 @@ const MAX_KILL_ROUNDS: u32 = 600;
 pub(super) struct HeldPrograms {
     own_pid: i32,
     programs: BTreeMap<u64, HeldProgram>,
-    by_pid: HashMap<i32, u64>,
+    slots_by_pid: HashMap<i32, u64>,
     /// Children of the process holder: the programs, and the orphans that they left.
     children: OwnChildren,
 }
@@ -40,8 +40,8 @@ pub(super) struct KillResult {
 impl HeldPrograms {
     /// Creates the set without programs.
     pub(super) fn open() -> Self {
-        let (programs, by_pid) = (BTreeMap::new(), HashMap::new());
-        Self { own_pid: getpid().as_raw(), programs, by_pid, children: OwnChildren::open() }
+        let (programs, slots_by_pid) = (BTreeMap::new(), HashMap::new());
+        Self { own_pid: getpid().as_raw(), programs, slots_by_pid, children: OwnChildren::open() }
     }
 
     pub(super) fn get(&self, slot: u64) -> Option<&HeldProgram> {
@@ -67,14 +67,15 @@ impl HeldPrograms {
 
     /// Returns the slots of the programs that are being killed.
     pub(super) fn slots_being_killed(&self) -> Vec<u64> {
-        let clearing = self.programs.iter().filter(|(_, program)| program.killed_so_far.is_some());
-        clearing.map(|(slot, _)| *slot).collect()
+        let being_killed =
+            self.programs.iter().filter(|(_, program)| program.killed_so_far.is_some());
+        being_killed.map(|(slot, _)| *slot).collect()
     }
 
     /// Adds a program that has just started.
     pub(super) fn insert(&mut self, program: HeldProgram) {
         let slot = program.terms.slot;
-        self.by_pid.insert(program.pid, slot);
+        self.slots_by_pid.insert(program.pid, slot);
         self.programs.insert(slot, program);
     }
 
@@ -83,7 +84,7 @@ impl HeldPrograms {
         if let Some(program) = self.programs.remove(&slot)
             && program.end.is_none()
         {
-            self.by_pid.remove(&program.pid);
+            self.slots_by_pid.remove(&program.pid);
             // Without its entry no order could end the program any more.
             self.kill_subtree(program.pid);
         }
@@ -121,7 +122,7 @@ impl HeldPrograms {
     /// Records the end of a child. Returns the slot and the end if the child is a program, and not an orphan of one.
     pub(super) fn record_end(&mut self, child: &ReapedChild) -> Option<(u64, ProgramEnd)> {
         // Before anything else: the kernel may reuse the number for the next child as soon as this one is reaped.
-        let slot = self.by_pid.remove(&child.pid)?;
+        let slot = self.slots_by_pid.remove(&child.pid)?;
         // Descendants that outlive their program are children of this subreaper by now.
         let has_survivors = !self.orphans_of(slot).is_empty();
         let program = self.programs.get_mut(&slot)?;
@@ -149,7 +150,7 @@ impl HeldPrograms {
     }
 
     /// Kills the present processes of a program. Returns the result once none is left.
-    pub(super) fn kill_round(&mut self, slot: u64) -> Option<KillResult> {
+    pub(super) fn run_kill_round(&mut self, slot: u64) -> Option<KillResult> {
         let processes = self.processes_of(slot);
         let killed = processes.iter().filter(|pid| self.signal(**pid, Signal::SIGKILL)).count();
         let program = self.programs.get_mut(&slot)?;
@@ -177,9 +178,10 @@ impl HeldPrograms {
     /// Returns the orphans of a program, with all their descendants. Orphans of no program are killed on the way.
     fn orphans_of(&self, slot: u64) -> BTreeSet<i32> {
         let mut processes = BTreeSet::new();
-        let orphans = self.children.pids().into_iter().filter(|pid| !self.by_pid.contains_key(pid));
+        let orphans =
+            self.children.pids().into_iter().filter(|pid| !self.slots_by_pid.contains_key(pid));
         for orphan in orphans {
-            match self.owner_of(orphan) {
+            match self.slot_of(orphan) {
                 Some(owner) if owner == slot => processes.extend(subtree(orphan)),
                 Some(_) => {}
                 None => self.kill_subtree(orphan),
@@ -188,7 +190,7 @@ impl HeldPrograms {
         processes
     }
 
-    fn owner_of(&self, pid: i32) -> Option<u64> {
+    fn slot_of(&self, pid: i32) -> Option<u64> {
         let label = label_of(pid)?.0;
         self.programs
             .iter()
@@ -205,6 +207,6 @@ impl HeldPrograms {
 
     /// Signals a process only if it is a descendant of this one.
     fn signal(&self, pid: i32, signal: Signal) -> bool {
-        pid != self.own_pid && send(pid, signal, || ancestry(pid).contains(&self.own_pid))
+        pid != self.own_pid && send_signal(pid, signal, || ancestry(pid).contains(&self.own_pid))
     }
 }

@@ -12,7 +12,7 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{UnlinkatFlags, chdir, fchdir, geteuid, unlinkat};
 
 use super::{PEERS_TOKEN, ProcessHolder, REATTACH_TOKEN, SUPERVISOR_TOKEN};
-use crate::process::proc::runs_for_no_agent;
+use crate::process::procfs::runs_for_no_agent;
 use crate::protocol::frame::{HolderEvent, SECRET_VERSION, SecretValue};
 use crate::protocol::peer_auth::{AuthStep, HolderKey, UnauthenticatedConnection};
 
@@ -106,7 +106,7 @@ impl ProcessHolder {
         let Some(folder) = folder else { return };
         let name = String::from_utf8_lossy(name).into_owned();
         // An invalid key could never be proved.
-        let Some(key) = HolderKey::of(key) else { return };
+        let Some(key) = HolderKey::from_secret(key) else { return };
         let Ok(listener) = ReattachSocket::open(folder, name, key) else { return };
         let event = EpollEvent::new(EpollFlags::EPOLLIN, REATTACH_TOKEN);
         if self.epoll.add(&listener.socket, event).is_ok() {
@@ -132,7 +132,7 @@ impl ProcessHolder {
         let Some(socket) = authenticated else { return };
         let mut event = EpollEvent::new(EpollFlags::EPOLLIN, SUPERVISOR_TOKEN);
         if self.epoll.modify(&socket, &mut event).is_ok() {
-            self.supervisor.adopt(socket);
+            self.supervisor.accept_successor(socket);
         }
     }
 
@@ -148,7 +148,7 @@ impl ProcessHolder {
             // bytes.
             self.programs.set_streams_watched(slot, false, &self.epoll);
             let Some(program) = self.programs.program_mut(slot) else { continue };
-            let event = program.list_entry(self.supervisor.version);
+            let event = program.prepare_list_entry(self.supervisor.version);
             self.queue_event(event);
         }
         // The peer was checked when its connection was accepted, so it may receive the secret.

@@ -3,8 +3,8 @@
 //! A filter judges a call by its number and by arguments that are numbers; it cannot read memory. The kernel evaluates
 //! all filters of a process, and the strictest answer counts.
 
-mod limits;
 mod network;
+mod prlimit;
 #[cfg(test)]
 mod tests;
 
@@ -46,11 +46,11 @@ const fn load(offset: u32) -> sock_filter {
 }
 
 /// Skips `then` steps if the loaded word is `value`, and `otherwise` steps if not.
-const fn equal(value: u32, then: u8, otherwise: u8) -> sock_filter {
+const fn jump_if_equal(value: u32, then: u8, otherwise: u8) -> sock_filter {
     instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, then, otherwise, value)
 }
 
-const fn at_least(value: u32, then: u8, otherwise: u8) -> sock_filter {
+const fn jump_if_at_least(value: u32, then: u8, otherwise: u8) -> sock_filter {
     instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, then, otherwise, value)
 }
 
@@ -70,7 +70,7 @@ const fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
 pub(super) unsafe fn refuse_limits_of_others() -> Result<(), i32> {
     // SAFETY: as the caller promises.
-    unsafe { install(&limits::FILTER_PROGRAM) }
+    unsafe { install(&prlimit::FILTER_PROGRAM) }
 }
 
 /// Refuses sockets of the networks that the program may not use, in this process and in all that it starts.

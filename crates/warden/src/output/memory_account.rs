@@ -52,10 +52,10 @@ pub struct OutputMemoryUsage {
 
 /// Account of one program. Dropping the last clone returns its memory.
 #[derive(Debug, Clone)]
-pub struct MemoryAccount(Arc<MemoryShare>);
+pub struct MemoryAccount(Arc<MemoryAccountState>);
 
 #[derive(Debug)]
-struct MemoryShare {
+struct MemoryAccountState {
     memory: OutputMemory,
     number: u64,
     used: AtomicU64,
@@ -83,11 +83,11 @@ impl OutputMemory {
 
     /// Returns an empty account.
     #[must_use]
-    pub fn account(&self) -> MemoryAccount {
+    pub fn new_account(&self) -> MemoryAccount {
         let number = self.0.latest_account.fetch_add(1, Ordering::Relaxed) + 1;
         let (used, waiting_readers, has_ended) = Default::default();
         let (memory, reader_waiting) = (self.clone(), Notify::new());
-        MemoryAccount(Arc::new(MemoryShare {
+        MemoryAccount(Arc::new(MemoryAccountState {
             memory,
             number,
             used,
@@ -119,7 +119,7 @@ impl MemoryAccount {
     /// Returns an empty account of the same memory.
     #[must_use]
     pub fn sibling(&self) -> Self {
-        self.0.memory.account()
+        self.0.memory.new_account()
     }
 
     /// Waits for the permit to have a long text in memory as a whole. Dropping the permit releases it; `None` means no
@@ -132,7 +132,7 @@ impl MemoryAccount {
     /// Returns true if the account may take more now. The caller takes a small piece before it checks again.
     #[must_use]
     pub fn may_grow(&self) -> bool {
-        let MemoryShare { memory, number, used: own_used, has_ended, .. } = &*self.0;
+        let MemoryAccountState { memory, number, used: own_used, has_ended, .. } = &*self.0;
         let SharedMemoryPool { limit, used, borrower, .. } = &*memory.0;
         if own_used.load(Ordering::Relaxed) < GUARANTEED_SHARE_BYTES {
             return true;
@@ -147,7 +147,7 @@ impl MemoryAccount {
 
     /// Returns when the account may take more.
     pub async fn wait_for_memory(self) {
-        let _waiting = WaitingReader::of(&self);
+        let _waiting = WaitingReader::register(&self);
         let freed = &self.0.memory.0.freed;
         loop {
             // Registered before the check, so that no freed memory goes unnoticed in between.
@@ -180,7 +180,7 @@ impl MemoryAccount {
 struct WaitingReader<'a>(&'a MemoryAccount);
 
 impl<'a> WaitingReader<'a> {
-    fn of(account: &'a MemoryAccount) -> Self {
+    fn register(account: &'a MemoryAccount) -> Self {
         account.0.waiting_readers.fetch_add(1, Ordering::Relaxed);
         account.0.memory.0.waiting_readers.fetch_add(1, Ordering::Relaxed);
         account.0.reader_waiting.notify_waiters();
@@ -190,13 +190,13 @@ impl<'a> WaitingReader<'a> {
 
 impl Drop for WaitingReader<'_> {
     fn drop(&mut self) {
-        let MemoryShare { memory, waiting_readers, .. } = &*self.0.0;
+        let MemoryAccountState { memory, waiting_readers, .. } = &*self.0.0;
         waiting_readers.fetch_sub(1, Ordering::Relaxed);
         memory.0.waiting_readers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for MemoryShare {
+impl Drop for MemoryAccountState {
     fn drop(&mut self) {
         let SharedMemoryPool { used, borrower, freed, .. } = &*self.memory.0;
         used.fetch_sub(*self.used.get_mut(), Ordering::Relaxed);
@@ -226,7 +226,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_program_continues_over_the_memory_limit() {
         let memory = OutputMemory::with_limit(LIMIT);
-        let [one, two, three] = [(); 3].map(|()| memory.account());
+        let [one, two, three] = [(); 3].map(|()| memory.new_account());
         one.charge(6 * GUARANTEED_SHARE_BYTES);
         two.charge(3 * GUARANTEED_SHARE_BYTES);
         three.charge(GUARANTEED_SHARE_BYTES);
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_short_output_never_waits_for_memory() {
         let memory = OutputMemory::with_limit(LIMIT);
-        let [long, other, short] = [(); 3].map(|()| memory.account());
+        let [long, other, short] = [(); 3].map(|()| memory.new_account());
         long.charge(2 * LIMIT);
         other.charge(GUARANTEED_SHARE_BYTES);
         short.charge(GUARANTEED_SHARE_BYTES - 1);
@@ -265,7 +265,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn output_of_an_ended_program_is_read_in_any_case() {
         let memory = OutputMemory::with_limit(LIMIT);
-        let [one, two] = [(); 2].map(|()| memory.account());
+        let [one, two] = [(); 2].map(|()| memory.new_account());
         one.charge(LIMIT);
         two.charge(GUARANTEED_SHARE_BYTES);
         assert!(one.may_grow() && !two.may_grow());
@@ -277,7 +277,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_number_of_long_texts_read_at_once_is_bounded() {
-        let account = OutputMemory::with_limit(LIMIT).account();
+        let account = OutputMemory::with_limit(LIMIT).new_account();
         let mut permits = Vec::new();
         for _ in 0..MAX_LONG_TEXTS {
             permits.push(account.acquire_reader_permit().await);
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn all_memory_is_free_after_the_last_clone() {
         let memory = OutputMemory::with_limit(LIMIT);
-        let one = memory.account();
+        let one = memory.new_account();
         one.charge(7);
         let other = one.clone();
         drop(one);

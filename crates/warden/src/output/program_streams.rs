@@ -11,8 +11,8 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{pipe2, write};
 
 use super::stdin_journal::StdinEnds;
-use super::stream::{MOVE_BYTES, StreamEnds};
-use crate::Stdin;
+use super::stream::{MAX_MOVE_BYTES, StreamEnds};
+use crate::StdinSource;
 
 /// Capacity of the standard output pipe in bytes: the most that an unprivileged process may request.
 const STDOUT_PIPE_BYTES: i32 = 1 << 20;
@@ -34,16 +34,16 @@ pub(crate) struct ProgramStreams {
 ///
 /// # Errors
 /// Fails if the process may not open more files, or memory runs out.
-pub(crate) fn create_streams(input: &Stdin) -> io::Result<ProgramStreams> {
+pub(crate) fn create_streams(input: &StdinSource) -> io::Result<ProgramStreams> {
     let ((stdout, out), (stderr, err)) = (create_output_pipe()?, create_output_pipe()?);
     enlarge(&out.pipe);
     let (stdin, stdin_pipe, journaled_stdin) = match input {
-        Stdin::Bytes(input) => (create_stdin(input)?, None, None),
-        Stdin::Piped => {
+        StdinSource::Bytes(input) => (create_stdin(input)?, None, None),
+        StdinSource::Piped => {
             let (program_end, supervisor_end) = pipe2(OFlag::O_CLOEXEC)?;
             (program_end, Some(supervisor_end), None)
         }
-        Stdin::Journaled => {
+        StdinSource::Journaled => {
             let (program_end, supervisor_end) = create_journaled_stdin()?;
             (program_end, None, Some(supervisor_end))
         }
@@ -96,9 +96,9 @@ fn create_stdin(input: &[u8]) -> io::Result<OwnedFd> {
     if input.is_empty() {
         return Ok(File::open("/dev/null")?.into());
     }
-    match if input.len() <= MOVE_BYTES { pipe_with_input(input)? } else { None } {
+    match if input.len() <= MAX_MOVE_BYTES { pipe_with_input(input)? } else { None } {
         Some(pipe) => Ok(pipe),
-        None => sealed_memory(input),
+        None => create_sealed_memory_file(input),
     }
 }
 
@@ -115,7 +115,7 @@ fn pipe_with_input(input: &[u8]) -> io::Result<Option<OwnedFd>> {
 }
 
 /// Returns a sealed memory file.
-fn sealed_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
+fn create_sealed_memory_file(bytes: &[u8]) -> io::Result<OwnedFd> {
     let mut file = File::from(create_memory_file(MFdFlags::MFD_ALLOW_SEALING)?);
     file.write_all(bytes)?;
     file.rewind()?;
@@ -127,8 +127,8 @@ fn sealed_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// Same as [`create_streams`].
-pub(crate) fn sealed_file(bytes: &[u8]) -> io::Result<OwnedFd> {
-    sealed_memory(bytes)
+pub(crate) fn create_spec_file(bytes: &[u8]) -> io::Result<OwnedFd> {
+    create_sealed_memory_file(bytes)
 }
 
 fn create_memory_file(flags: MFdFlags) -> io::Result<OwnedFd> {
@@ -143,12 +143,12 @@ mod tests {
     use nix::fcntl::{FcntlArg, fcntl};
 
     use super::{STDOUT_PIPE_BYTES, create_stdin, create_streams};
-    use crate::Stdin;
+    use crate::StdinSource;
 
     /// Test that needs root or free pipe memory of the user.
     #[test]
     fn an_output_pipe_is_large_from_the_start() {
-        let [out, err] = create_streams(&Stdin::Bytes(Vec::new())).unwrap().supervisor_ends;
+        let [out, err] = create_streams(&StdinSource::Bytes(Vec::new())).unwrap().supervisor_ends;
         let pipe_bytes = |pipe| fcntl(pipe, FcntlArg::F_GETPIPE_SZ).unwrap();
         assert_eq!(pipe_bytes(&out.pipe), STDOUT_PIPE_BYTES);
         assert!(pipe_bytes(&err.pipe) <= 64 << 10);

@@ -19,7 +19,7 @@ pub struct OutputRecording {
 
 impl OutputRecording {
     /// Returns the memory file of a pipe, which the account is already charged for.
-    pub(crate) const fn of(file: Arc<OwnedFd>, account: MemoryAccount) -> Self {
+    pub(crate) const fn from_memory_file(file: Arc<OwnedFd>, account: MemoryAccount) -> Self {
         Self { file, account }
     }
 
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn recorded_bytes_are_read_at_any_offset_and_counted_once() {
         let memory = OutputMemory::with_limit(1 << 20);
-        let recording = OutputRecording::new(&memory.account()).unwrap();
+        let recording = OutputRecording::new(&memory.new_account()).unwrap();
         recording.write_at(b"hello ", 0).unwrap();
         recording.write_at(b"?????", 6).unwrap();
         recording.write_at(b"world", 6).unwrap();

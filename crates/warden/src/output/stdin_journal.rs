@@ -22,9 +22,9 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use self::file::{JournalFile, MOVE_BYTES, unread_bytes};
+use self::file::{JournalFile, MAX_MOVE_BYTES, unread_bytes};
 use super::memory_account::MemoryAccount;
-use super::unread_pipe::unread_pipe;
+use super::readerless_pipe::create_readerless_pipe;
 use crate::protocol::packet::register_fd;
 
 /// Default of the greatest length of a journal in bytes.
@@ -111,7 +111,7 @@ pub(crate) struct StdinState {
 
 impl StdinState {
     /// Returns the state behind its lock. The journal is charged to a sibling of this account.
-    pub(crate) fn of(ends: StdinEnds, account: &MemoryAccount) -> Arc<Mutex<Self>> {
+    pub(crate) fn new_shared(ends: StdinEnds, account: &MemoryAccount) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self { ends: Some(ends), account: account.sibling() }))
     }
 
@@ -255,7 +255,7 @@ impl StdinJournal {
     /// The journal stays: a driver that takes over the program after this moment reads the messages in it, without
     /// which the output of the program cannot be understood.
     pub fn close(mut self) {
-        let ends_and_pipe = self.state.ends.take().zip(unread_pipe().ok());
+        let ends_and_pipe = self.state.ends.take().zip(create_readerless_pipe().ok());
         self.state.ends =
             ends_and_pipe.map(|(ends, pipe)| StdinEnds { pipe: Arc::new(pipe), ..ends });
         (self.send_close)();
@@ -287,7 +287,7 @@ impl StdinJournal {
 
     /// Returns the number of bytes to move next.
     fn next_move_bytes(&self) -> usize {
-        usize::try_from(self.size - self.delivered).unwrap_or(MOVE_BYTES).min(MOVE_BYTES)
+        usize::try_from(self.size - self.delivered).unwrap_or(MAX_MOVE_BYTES).min(MAX_MOVE_BYTES)
     }
 
     fn add_delivered(&mut self, moved: usize) -> Result<(), StdinJournalError> {

@@ -21,7 +21,7 @@ use super::memory_account::MemoryAccount;
 use crate::protocol::packet::register_fd;
 
 /// Bytes per move: the default capacity of a pipe.
-pub(crate) const MOVE_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_MOVE_BYTES: usize = 64 * 1024;
 
 /// Supervisor's two ends of one stream.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl ProgramStream {
     /// Moves available bytes, if there are any.
     fn move_available(&mut self, buffer: &mut ReadBuf<'_>) -> Result<(), Errno> {
         let capacity = usize::try_from(self.max_recorded_bytes.saturating_sub(self.recorded_bytes))
-            .unwrap_or(MOVE_BYTES);
+            .unwrap_or(MAX_MOVE_BYTES);
         let pipe = self.pipe.get_ref();
         let moved = if capacity == 0 {
             let read = nix::unistd::read(pipe, buffer.initialize_unfilled())?;
@@ -102,7 +102,7 @@ impl ProgramStream {
         } else {
             let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
             let moved =
-                splice(pipe, None, &self.memory_file, None, capacity.min(MOVE_BYTES), flags)?;
+                splice(pipe, None, &self.memory_file, None, capacity.min(MAX_MOVE_BYTES), flags)?;
             self.recorded_bytes += moved as u64;
             self.account.charge(moved as u64);
             moved

@@ -9,9 +9,9 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use uuid::Uuid;
 
-use super::proc::{own_ancestry, pids, proc_folder, runs_as_same_user, stat};
 use super::process_label::{ProcessLabel, label_of};
-use super::signal::{reap, send};
+use super::procfs::{list_pids, own_ancestry, proc_folder, read_process_stat, runs_as_same_user};
+use super::signal::{reap, send_signal};
 use crate::INSTANCE_VARIABLE;
 
 /// Number of rounds until a sweep gives up against a program that forks faster than its processes die.
@@ -38,7 +38,8 @@ impl ProcessOwner {
                 false
             }
             Self::Instance(instance, _) => {
-                label.is_some_and(|label| label.is_of(*instance)) || is_of_instance(pid, *instance)
+                label.is_some_and(|label| label.belongs_to(*instance))
+                    || is_of_instance(pid, *instance)
             }
         }
     }
@@ -60,7 +61,7 @@ async fn kill_until_none(owner: ProcessOwner) -> usize {
     for _ in 0..MAX_SWEEP_ROUNDS {
         let owner = owner.clone();
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
-        let round = tokio::task::spawn_blocking(move || kill_all(&owner)).await;
+        let round = tokio::task::spawn_blocking(move || run_kill_round(&owner)).await;
         match round {
             Ok(found) if found.is_empty() => break,
             Ok(found) => killed.extend(found),
@@ -73,17 +74,17 @@ async fn kill_until_none(owner: ProcessOwner) -> usize {
 
 /// Runs one round: kills the living processes of the owner. Each is returned with its start time, because a process id
 /// may be reused.
-fn kill_all(owner: &ProcessOwner) -> Vec<(i32, u64)> {
+fn run_kill_round(owner: &ProcessOwner) -> Vec<(i32, u64)> {
     let spared = own_ancestry();
     let candidates =
-        pids().into_iter().filter(|pid| !spared.contains(pid) && runs_as_same_user(*pid));
-    candidates.filter_map(|pid| kill_one(pid, owner)).collect()
+        list_pids().into_iter().filter(|pid| !spared.contains(pid) && runs_as_same_user(*pid));
+    candidates.filter_map(|pid| kill_if_owned(pid, owner)).collect()
 }
 
-fn kill_one(pid: i32, owner: &ProcessOwner) -> Option<(i32, u64)> {
-    let process_stat = stat(pid).filter(|_| owner.owns(pid))?;
+fn kill_if_owned(pid: i32, owner: &ProcessOwner) -> Option<(i32, u64)> {
+    let process_stat = read_process_stat(pid).filter(|_| owner.owns(pid))?;
     if process_stat.is_alive {
-        return send(pid, Signal::SIGKILL, || owner.owns(pid))
+        return send_signal(pid, Signal::SIGKILL, || owner.owns(pid))
             .then_some((pid, process_stat.start_ticks));
     }
     // If the process holder is gone too, this process has become its parent.
@@ -103,7 +104,7 @@ fn is_of_instance(pid: i32, instance: Uuid) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProcessOwner, kill_one};
+    use super::{ProcessOwner, kill_if_owned};
     use crate::process::process_label::ProcessLabel;
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::id::ExecutionId;
@@ -122,9 +123,9 @@ mod tests {
     fn only_processes_with_the_label_are_killed() {
         let instance = Uuid::new_v4();
         let (mut child, pid) = sleeper(&Uuid::new_v4().to_string());
-        let label = ProcessLabel::of(instance, ExecutionId::fresh(), AttemptId::FIRST);
-        assert_eq!(kill_one(pid, &ProcessOwner::Attempt(label)), None);
-        assert_eq!(kill_one(pid, &ProcessOwner::Instance(instance, BTreeSet::new())), None);
+        let label = ProcessLabel::for_attempt(instance, ExecutionId::fresh(), AttemptId::FIRST);
+        assert_eq!(kill_if_owned(pid, &ProcessOwner::Attempt(label)), None);
+        assert_eq!(kill_if_owned(pid, &ProcessOwner::Instance(instance, BTreeSet::new())), None);
         assert_eq!(child.try_wait().unwrap(), None);
         child.kill().unwrap();
         child.wait().unwrap();

@@ -14,9 +14,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::proc::{pids, proc_folder, stat};
 use super::process_label::label_of;
-use super::signal::{reap, send};
+use super::procfs::{list_pids, proc_folder, read_process_stat};
+use super::signal::{reap, send_signal};
 
 /// Pause between two checks.
 const CHECK_PAUSE: Duration = Duration::from_millis(5);
@@ -38,7 +38,7 @@ pub(crate) async fn end_lost_holder(holder: Option<u32>, instance: Uuid) {
             }
             sleep(CHECK_PAUSE).await;
         }
-        send(holder, Signal::SIGKILL, || is_child(holder));
+        send_signal(holder, Signal::SIGKILL, || is_child(holder));
         while is_child(holder) && is_alive(holder) {
             sleep(CHECK_PAUSE).await;
         }
@@ -51,7 +51,7 @@ async fn kill_inherited(instance: Uuid) {
     let mut killed = 0_usize;
     for _ in 0..MAX_KILL_ROUNDS {
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
-        let round = spawn_blocking(move || kill_round(instance)).await;
+        let round = spawn_blocking(move || run_kill_round(instance)).await;
         match round {
             Ok(Some(round_killed)) => killed += round_killed,
             Ok(None) | Err(_) => break,
@@ -65,9 +65,11 @@ async fn kill_inherited(instance: Uuid) {
 
 /// Runs one round: returns the number of killed processes, or `None` if none is left. Children of a killed process
 /// become children of this process too, for the next round.
-fn kill_round(instance: Uuid) -> Option<usize> {
-    let inherited: Vec<_> = pids().into_iter().filter(|pid| is_inherited(*pid, instance)).collect();
-    let kill = |pid: &&i32| is_alive(**pid) && send(**pid, Signal::SIGKILL, || is_child(**pid));
+fn run_kill_round(instance: Uuid) -> Option<usize> {
+    let inherited: Vec<_> =
+        list_pids().into_iter().filter(|pid| is_inherited(*pid, instance)).collect();
+    let kill =
+        |pid: &&i32| is_alive(**pid) && send_signal(**pid, Signal::SIGKILL, || is_child(**pid));
     let killed = inherited.iter().filter(kill).count();
     for pid in &inherited {
         _ = reap(Some(Pid::from_raw(*pid))); // The process may need until the next round to die.
@@ -82,15 +84,15 @@ fn is_inherited(pid: i32, instance: Uuid) -> bool {
     is_child(pid)
         && getsid(Some(Pid::from_raw(pid))).ok() != getsid(None).ok()
         && (seccomp_filters(pid) > seccomp_filters(Pid::this().as_raw())
-            || label_of(pid).is_some_and(|label| label.is_of(instance)))
+            || label_of(pid).is_some_and(|label| label.belongs_to(instance)))
 }
 
 fn is_child(pid: i32) -> bool {
-    stat(pid).is_some_and(|stat| stat.parent == Pid::this().as_raw())
+    read_process_stat(pid).is_some_and(|stat| stat.parent == Pid::this().as_raw())
 }
 
 fn is_alive(pid: i32) -> bool {
-    stat(pid).is_some_and(|stat| stat.is_alive)
+    read_process_stat(pid).is_some_and(|stat| stat.is_alive)
 }
 
 /// Returns the number of seccomp filters of a process; before Linux 5.9, 1 if it has any.

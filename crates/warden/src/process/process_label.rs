@@ -23,14 +23,18 @@ pub(crate) struct ProcessLabel(pub(crate) u64);
 
 impl ProcessLabel {
     /// Returns the label of an attempt, the same in every process instance of the service.
-    pub(crate) fn of(instance: Uuid, execution: ExecutionId, attempt_id: AttemptId) -> Self {
+    pub(crate) fn for_attempt(
+        instance: Uuid,
+        execution: ExecutionId,
+        attempt_id: AttemptId,
+    ) -> Self {
         let numbers = [attempt_id.turn.to_le_bytes(), attempt_id.attempt.to_le_bytes()].concat();
         let attempt = digest(&[execution.0.as_bytes(), &numbers]) & ATTEMPT_MASK;
         Self(LABEL_MAGIC | instance_bits(instance) | attempt)
     }
 
     /// Returns true if the label belongs to a data directory.
-    pub(crate) fn is_of(self, instance: Uuid) -> bool {
+    pub(crate) fn belongs_to(self, instance: Uuid) -> bool {
         self.0 & (LABEL_MAGIC_MASK | INSTANCE_MASK) == LABEL_MAGIC | instance_bits(instance)
     }
 }
@@ -46,10 +50,10 @@ fn digest(parts: &[&[u8]]) -> u64 {
 
 /// Returns the label that a process carries.
 pub(crate) fn label_of(pid: i32) -> Option<ProcessLabel> {
-    parse(&fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
+    parse_label(&fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
 }
 
-fn parse(limits: &str) -> Option<ProcessLabel> {
+fn parse_label(limits: &str) -> Option<ProcessLabel> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
     let number = line.split_ascii_whitespace().next()?.parse().ok()?;
     (number & LABEL_MAGIC_MASK == LABEL_MAGIC).then_some(ProcessLabel(number))
@@ -57,7 +61,7 @@ fn parse(limits: &str) -> Option<ProcessLabel> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProcessLabel, label_of, parse};
+    use super::{ProcessLabel, label_of, parse_label};
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::id::ExecutionId;
     use uuid::Uuid;
@@ -66,11 +70,11 @@ mod tests {
     fn a_label_states_its_instance_and_differs_by_attempt() {
         let (instance, other) = (Uuid::new_v4(), Uuid::new_v4());
         let execution = ExecutionId::fresh();
-        let first = ProcessLabel::of(instance, execution, AttemptId::FIRST);
+        let first = ProcessLabel::for_attempt(instance, execution, AttemptId::FIRST);
         let retry = AttemptId { attempt: AttemptId::FIRST.attempt + 1, ..AttemptId::FIRST };
-        assert_eq!(first, ProcessLabel::of(instance, execution, AttemptId::FIRST));
-        assert_ne!(first, ProcessLabel::of(instance, execution, retry));
-        assert!(first.is_of(instance) && !first.is_of(other));
+        assert_eq!(first, ProcessLabel::for_attempt(instance, execution, AttemptId::FIRST));
+        assert_ne!(first, ProcessLabel::for_attempt(instance, execution, retry));
+        assert!(first.belongs_to(instance) && !first.belongs_to(other));
         assert!(first.0 < 1 << 62, "a limit is a signed number to some");
     }
 
@@ -79,10 +83,10 @@ mod tests {
         let line = |soft: &str| {
             format!("Max stack size  1 2 bytes\nMax file locks  {soft} unlimited locks\n")
         };
-        let label = ProcessLabel::of(Uuid::nil(), ExecutionId::fresh(), AttemptId::FIRST);
-        assert_eq!(parse(&line(&label.0.to_string())), Some(label));
-        assert_eq!(parse(&line("unlimited")), None);
-        assert_eq!(parse(&line("1024")), None);
+        let label = ProcessLabel::for_attempt(Uuid::nil(), ExecutionId::fresh(), AttemptId::FIRST);
+        assert_eq!(parse_label(&line(&label.0.to_string())), Some(label));
+        assert_eq!(parse_label(&line("unlimited")), None);
+        assert_eq!(parse_label(&line("1024")), None);
         assert_eq!(label_of(std::process::id().try_into().unwrap()), None);
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::proc::{pids, runs_as_same_user};
 use super::process_label::{ProcessLabel, label_of};
+use super::procfs::{list_pids, runs_as_same_user};
 
 /// Greatest age of a cached scan. A scan of every process is expensive, and each attempt with limits requests one per
 /// second.
@@ -46,7 +46,7 @@ impl ProcessScanner {
 
 fn scan() -> HashMap<ProcessLabel, Vec<i32>> {
     let mut pids_by_label: HashMap<ProcessLabel, Vec<i32>> = HashMap::new();
-    for pid in pids().into_iter().filter(|pid| runs_as_same_user(*pid)) {
+    for pid in list_pids().into_iter().filter(|pid| runs_as_same_user(*pid)) {
         if let Some(label) = label_of(pid) {
             pids_by_label.entry(label).or_default().push(pid);
         }

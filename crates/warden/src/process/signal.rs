@@ -9,9 +9,9 @@ use nix::unistd::Pid;
 
 /// Sends a signal to a process if `is_target` still holds for its id. The pidfd is opened first: a fact that is true of
 /// the id after that is true of the process that gets the signal.
-pub(crate) fn send(pid: i32, signal: Signal, is_target: impl Fn() -> bool) -> bool {
+pub(crate) fn send_signal(pid: i32, signal: Signal, is_target: impl Fn() -> bool) -> bool {
     let Ok(process) = open_pidfd(pid) else { return false };
-    is_target() && send_to(&process, signal).is_ok()
+    is_target() && send_to_pidfd(&process, signal).is_ok()
 }
 
 #[expect(unsafe_code, reason = "no safe wrapper at hand for a handle of a process")]
@@ -25,7 +25,7 @@ fn open_pidfd(pid: i32) -> Result<OwnedFd, Errno> {
 }
 
 #[expect(unsafe_code, reason = "no safe wrapper at hand for a handle of a process")]
-fn send_to(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
+fn send_to_pidfd(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
     let (fd, signal) = (process.as_raw_fd(), signal as i32);
     let no_info = ptr::null::<libc::siginfo_t>();
     // SAFETY: the descriptor is open, and no information goes with the signal.
@@ -76,18 +76,18 @@ pub(crate) fn reset_signal_handlers() {
 
 #[cfg(test)]
 mod tests {
-    use super::{Signal, send};
+    use super::{Signal, send_signal};
     use std::cell::RefCell;
     use std::fs;
     use std::process::{Child, Command};
 
-    const LAST: &str = "/proc/sys/kernel/ns_last_pid";
+    const LAST_PID_FILE: &str = "/proc/sys/kernel/ns_last_pid";
 
     fn sleeper() -> Child {
         Command::new("sleep").arg("60").spawn().unwrap()
     }
 
-    fn end(mut child: Child) {
+    fn kill_and_wait(mut child: Child) {
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -95,26 +95,26 @@ mod tests {
     /// Returns a process that reuses the id of an ended one; `None` if another process got it.
     fn pid_successor(child: Child) -> Option<Child> {
         let number = child.id();
-        end(child);
-        fs::write(LAST, (number - 1).to_string()).unwrap();
+        kill_and_wait(child);
+        fs::write(LAST_PID_FILE, (number - 1).to_string()).unwrap();
         let next = sleeper();
         if next.id() == number {
             return Some(next);
         }
-        end(next);
+        kill_and_wait(next);
         None
     }
 
     #[test]
     fn no_signal_reaches_a_process_that_reuses_a_pid() {
-        if fs::OpenOptions::new().write(true).open(LAST).is_err() {
+        if fs::OpenOptions::new().write(true).open(LAST_PID_FILE).is_err() {
             return algonius_skips::skip("only root can choose process ids");
         }
         for _ in 0..200 {
             let target = sleeper();
             let number = target.id().try_into().unwrap();
             let process = RefCell::new(Some(target));
-            let sent = send(number, Signal::SIGKILL, || {
+            let sent = send_signal(number, Signal::SIGKILL, || {
                 let next = process.take().and_then(pid_successor);
                 process.replace(next);
                 true
@@ -123,7 +123,7 @@ mod tests {
             if let Some(mut successor) = process.take() {
                 // No signal reaches a process that reuses the process id of an ended one
                 assert_eq!(successor.try_wait().unwrap(), None, "a stranger was killed");
-                return end(successor);
+                return kill_and_wait(successor);
             }
         }
         panic!("no number was given again");

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use algonius_actors::model::execution::usage::UsageReading;
-use algonius_actors::model::host::resources::AttemptUsage;
+use algonius_actors::model::host::resources::ProcessTreeUsage;
 use nix::unistd::{SysconfVar, sysconf};
 
-use super::proc::{proc_folder, stat, subtree};
 use super::process_label::ProcessLabel;
 use super::process_scan::ProcessScanner;
+use super::procfs::{proc_folder, read_process_stat, subtree};
 
 /// Gauge of one program's resource usage. Clones share the peak.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct UsageGauge {
 
 impl UsageGauge {
     /// Returns the gauge of the program with this process and this label.
-    pub(crate) fn of(pid: u32, label: ProcessLabel, scanner: Arc<ProcessScanner>) -> Self {
+    pub(crate) fn new(pid: u32, label: ProcessLabel, scanner: Arc<ProcessScanner>) -> Self {
         Self { pid, label, scanner, peak_bytes: Arc::default() }
     }
 
@@ -37,13 +37,13 @@ impl UsageGauge {
     }
 
     /// Returns memory and process count only, which is cheap enough for frequent calls.
-    pub async fn measure_usage(self) -> AttemptUsage {
+    pub async fn read_memory_and_processes(self) -> ProcessTreeUsage {
         let labelled_pids = self.scanner.pids_with_label(self.label).await;
         let measure_all = move || {
             self.all_pids(labelled_pids)
                 .into_iter()
                 .map(memory_and_threads)
-                .fold(AttemptUsage::default(), sum)
+                .fold(ProcessTreeUsage::default(), add_attempt_usage)
         };
         tokio::task::spawn_blocking(measure_all).await.unwrap_or_default()
     }
@@ -60,8 +60,8 @@ impl UsageGauge {
     fn measure(&self, labelled_pids: Vec<i32>) -> Option<UsageReading> {
         let tick_ms = 1000 / sysconf(SysconfVar::CLK_TCK).ok()??.unsigned_abs().max(1);
         let readings =
-            self.all_pids(labelled_pids).into_iter().filter_map(|pid| usage(pid, tick_ms));
-        let mut sum = readings.reduce(add)?;
+            self.all_pids(labelled_pids).into_iter().filter_map(|pid| read_usage(pid, tick_ms));
+        let mut sum = readings.reduce(add_readings)?;
         let peak_bytes = sum.peak_memory_bytes.max(sum.memory_bytes);
         sum.peak_memory_bytes =
             self.peak_bytes.fetch_max(peak_bytes, Ordering::Relaxed).max(peak_bytes);
@@ -70,7 +70,7 @@ impl UsageGauge {
 }
 
 /// Adds the usage of two processes. Their peaks were not at one time, so the larger one counts.
-fn add(one: UsageReading, other: UsageReading) -> UsageReading {
+fn add_readings(one: UsageReading, other: UsageReading) -> UsageReading {
     UsageReading {
         cpu_ms: one.cpu_ms + other.cpu_ms,
         memory_bytes: one.memory_bytes + other.memory_bytes,
@@ -82,8 +82,8 @@ fn add(one: UsageReading, other: UsageReading) -> UsageReading {
 }
 
 /// Returns the usage of one process; unreadable values count as zero.
-fn usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
-    let process_stat = stat(pid).filter(|stat| stat.is_alive)?;
+fn read_usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
+    let process_stat = read_process_stat(pid).filter(|stat| stat.is_alive)?;
     let read = |name| fs::read_to_string(proc_folder(pid).join(name)).unwrap_or_default();
     let (status, io) = (read("status"), read("io"));
     Some(UsageReading {
@@ -98,16 +98,19 @@ fn usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
 
 /// Returns memory and threads of one process. A zombie has no memory, but still counts, because it occupies a process
 /// slot.
-fn memory_and_threads(pid: i32) -> AttemptUsage {
+fn memory_and_threads(pid: i32) -> ProcessTreeUsage {
     let status = fs::read_to_string(proc_folder(pid).join("status")).unwrap_or_default();
-    AttemptUsage {
+    ProcessTreeUsage {
         memory: field_number(&status, "VmRSS:") * 1024,
         processes: field_number(&status, "Threads:"),
     }
 }
 
-fn sum(one: AttemptUsage, other: AttemptUsage) -> AttemptUsage {
-    AttemptUsage { memory: one.memory + other.memory, processes: one.processes + other.processes }
+fn add_attempt_usage(one: ProcessTreeUsage, other: ProcessTreeUsage) -> ProcessTreeUsage {
+    ProcessTreeUsage {
+        memory: one.memory + other.memory,
+        processes: one.processes + other.processes,
+    }
 }
 
 /// Returns the number after a key at the start of a line.
@@ -118,11 +121,11 @@ fn field_number(lines: &str, key: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{UsageGauge, add, field_number, memory_and_threads, usage};
+    use super::{UsageGauge, add_readings, field_number, memory_and_threads, read_usage};
     use crate::process::process_label::ProcessLabel;
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::execution::usage::UsageReading;
-    use algonius_actors::model::host::resources::AttemptUsage;
+    use algonius_actors::model::host::resources::ProcessTreeUsage;
     use algonius_actors::model::id::ExecutionId;
     use std::sync::Arc;
     use uuid::Uuid;
@@ -152,12 +155,12 @@ mod tests {
             written_bytes: 8,
             processes: 2,
         };
-        assert_eq!(add(one, one), sum);
+        assert_eq!(add_readings(one, one), sum);
     }
 
     #[test]
     fn the_usage_of_this_process_is_positive() {
-        let own = usage(std::process::id().try_into().unwrap(), 10).unwrap();
+        let own = read_usage(std::process::id().try_into().unwrap(), 10).unwrap();
         assert!(
             own.memory_bytes > 0 && own.peak_memory_bytes >= own.memory_bytes && own.read_bytes > 0,
             "{own:?}"
@@ -176,9 +179,10 @@ mod tests {
 
     #[tokio::test]
     async fn usage_of_a_dead_program_is_absent() {
-        let label = ProcessLabel::of(Uuid::new_v4(), ExecutionId::fresh(), AttemptId::FIRST);
-        let gauge = UsageGauge::of(std::process::id(), label, Arc::default());
+        let label =
+            ProcessLabel::for_attempt(Uuid::new_v4(), ExecutionId::fresh(), AttemptId::FIRST);
+        let gauge = UsageGauge::new(std::process::id(), label, Arc::default());
         assert_eq!(gauge.clone().read().await, None);
-        assert_eq!(gauge.measure_usage().await, AttemptUsage::default());
+        assert_eq!(gauge.read_memory_and_processes().await, ProcessTreeUsage::default());
     }
 }

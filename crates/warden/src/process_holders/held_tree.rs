@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::link::HolderLink;
-use super::program::{ProcessState, ProgramHandle};
-use crate::confinement::group::{ControlGroup, end};
+use super::holder_link::HolderLink;
+use super::program::{ProgramHandle, ProgramState};
+use crate::confinement::cgroup::{ControlGroup, end_group};
 use crate::process::kill_leftovers;
 use crate::process::process_scan::ProcessScanner;
 use crate::protocol::frame::HolderOrder;
@@ -36,13 +36,13 @@ pub(crate) async fn take_over(
         return Err(tree.release_refused(io::Error::from_raw_os_error(errno)).await);
     }
     let Some(pid) = state.pid else { return Err(io::ErrorKind::ConnectionAborted.into()) };
-    let [stdout, stderr] = program.streams().await?;
-    let (holder, slot) = (Arc::clone(&tree.link), program.slot());
-    let close = move || holder.send_order(HolderOrder::CloseStdin { slot }, Vec::new());
-    let stdin_journal = program.stdin_journal(Box::new(close)).await?;
+    let [stdout, stderr] = program.open_streams().await?;
+    let (holder_link, slot) = (Arc::clone(&tree.link), program.slot());
+    let close = move || holder_link.send_order(HolderOrder::CloseStdin { slot }, Vec::new());
+    let stdin_journal = program.attach_stdin_journal(Box::new(close)).await?;
     Ok(SpawnedProgram {
         pid,
-        scratch: program.scratch_slot(),
+        scratch_slot: program.scratch_slot(),
         stdin: None,
         stdin_journal,
         stdout: Box::pin(stdout),
@@ -74,7 +74,7 @@ impl HeldTree {
     async fn release_refused(mut self, error: io::Error) -> io::Error {
         self.is_released = true;
         self.link.release(self.program.slot());
-        end(self.group.as_ref()).await;
+        end_group(self.group.as_ref()).await;
         error
     }
 }
@@ -100,7 +100,7 @@ impl ProcessTree for HeldTree {
 
     fn gauge(&self) -> UsageGauge {
         let pid = self.program.state().pid.unwrap_or_default();
-        UsageGauge::of(pid, self.program.label(), Arc::clone(&self.scanner))
+        UsageGauge::new(pid, self.program.label(), Arc::clone(&self.scanner))
     }
 
     fn final_usage(&self) -> Option<ResourceUsage> {
@@ -140,7 +140,7 @@ async fn kill_and_remove_group(
         group.kill();
     }
     let killed = kill_processes(link, program).await;
-    end(group.filter(|_| !link.is_detached())).await;
+    end_group(group.filter(|_| !link.is_detached())).await;
     killed
 }
 
@@ -150,7 +150,7 @@ async fn kill_processes(link: &HolderLink, program: &ProgramHandle) -> u64 {
     }
     link.send_order(HolderOrder::Kill { slot: program.slot() }, Vec::new());
     match timeout(KILL_TIMEOUT, program.wait_until(|state| state.killed.is_some())).await {
-        Ok(ProcessState { killed: Some(killed), survivors, .. }) => {
+        Ok(ProgramState { killed: Some(killed), survivors, .. }) => {
             if survivors > 0 {
                 tracing::error!(survivors, "failed to kill process of agent");
             }

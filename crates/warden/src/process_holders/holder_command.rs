@@ -22,7 +22,7 @@ impl Default for HolderCommand {
 impl HolderCommand {
     /// Returns the `algonius` program at this path, for a service that is embedded in another program.
     #[must_use]
-    pub fn of(program: impl Into<PathBuf>) -> Self {
+    pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), ..Self::default() }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 use super::holder_command::HolderCommand;
-use super::link::HolderLink;
+use super::holder_link::HolderLink;
 use super::reattach::fresh_socket_name;
 use super::{ProcessHolders, RESPONSE_TIMEOUT};
 use crate::process::lost_processes;
@@ -56,9 +56,9 @@ impl ProcessHolders {
             holder_link.wait_until(|_| false).await;
             _ = tokio::task::spawn_blocking(move || child.wait()).await;
         });
-        let greeting =
+        let start_result =
             timeout(RESPONSE_TIMEOUT, link.wait_until(|state| state.pid.is_some())).await;
-        match greeting.is_ok_and(|state| state.pid.is_some()) {
+        match start_result.is_ok_and(|state| state.pid.is_some()) {
             true => Ok(link),
             false => Err(io::Error::other("the process holder did not start")),
         }

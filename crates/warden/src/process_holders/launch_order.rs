@@ -6,16 +6,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use algonius_actors::model::program::User;
+use algonius_actors::model::program::UnixUser;
 use uuid::Uuid;
 
-use super::program::{ProgramHandle, encode_meta};
+use super::program::{ProgramHandle, encode_metadata};
 use crate::output::memory_account::MemoryAccount;
-use crate::output::program_streams::{ProgramStreams, create_streams, sealed_file};
+use crate::output::program_streams::{ProgramStreams, create_spec_file, create_streams};
 use crate::process::process_label::ProcessLabel;
 use crate::protocol::frame::{HolderOrder, MAX_FRAME_BYTES};
 use crate::protocol::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
-use crate::{Launch, identity_variables};
+use crate::{LaunchRequest, identity_variables};
 
 /// Prepared launch.
 pub(crate) struct PreparedLaunch {
@@ -32,7 +32,7 @@ pub(crate) struct PreparedLaunch {
 /// # Errors
 /// Fails if the process may not open more files, or memory runs out.
 pub(crate) fn prepare_launch(
-    launch: Launch,
+    launch: LaunchRequest,
     (procs_file, account): (Option<OwnedFd>, MemoryAccount),
     instance: Uuid,
     slot: u64,
@@ -42,8 +42,8 @@ pub(crate) fn prepare_launch(
     let (execution, attempt_id) = (launch.execution, launch.attempt_id);
     let terms = LaunchTerms {
         slot,
-        label: ProcessLabel::of(instance, execution, attempt_id).0,
-        meta: encode_meta(execution, attempt_id, launch.scratch_slot),
+        label: ProcessLabel::for_attempt(instance, execution, attempt_id).0,
+        metadata: encode_metadata(execution, attempt_id, launch.scratch_slot),
         max_recorded_bytes: launch.max_recorded_bytes,
         ends_with_supervisor: launch.ends_with_supervisor,
     };
@@ -53,7 +53,7 @@ pub(crate) fn prepare_launch(
     let flags = LaunchFlags {
         is_confined: launch.ruleset.is_some(),
         is_wrapped: launch.wrapper.is_some(),
-        is_grouped: procs_file.is_some(),
+        has_control_group: procs_file.is_some(),
         has_stdin_journal: journaled_stdin.is_some(),
         network: launch.ruleset.as_ref().map(|ruleset| ruleset.network).unwrap_or_default(),
     };
@@ -66,7 +66,7 @@ pub(crate) fn prepare_launch(
     let spec = if encoded.len() <= MAX_FRAME_BYTES {
         Some(spec)
     } else {
-        fds.push(Arc::new(sealed_file(&encoded)?));
+        fds.push(Arc::new(create_spec_file(&encoded)?));
         None
     };
     let program = Arc::new(
@@ -80,7 +80,7 @@ pub(crate) fn prepare_launch(
     })
 }
 
-fn launch_spec(launch: &Launch, instance: Uuid) -> LaunchSpec {
+fn launch_spec(launch: &LaunchRequest, instance: Uuid) -> LaunchSpec {
     let bytes = |text: &OsStr| text.as_bytes().to_vec();
     let program_name = bytes(launch.program.as_os_str());
     let args = launch.args.iter().map(|arg| arg.clone().into_bytes());
@@ -104,6 +104,6 @@ fn launch_spec(launch: &Launch, instance: Uuid) -> LaunchSpec {
         working_dir: launch.working_dir.as_os_str().as_bytes().to_vec(),
         limits: launch.rlimits.clone(),
         root_capabilities: launch.root_capabilities,
-        user: launch.user.map(|User { uid, gid }| (uid, gid)),
+        user: launch.user.map(|UnixUser { uid, gid }| (uid, gid)),
     }
 }

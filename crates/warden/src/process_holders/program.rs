@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::program::Exit;
+use algonius_actors::model::program::ProcessExit;
 use nix::sys::stat::fstat;
 use tokio::sync::{Mutex, watch};
 use uuid::Uuid;
@@ -18,8 +18,8 @@ use crate::output::memory_account::MemoryAccount;
 use crate::output::recording::OutputRecording;
 use crate::output::stdin_journal::{CloseOrder, StdinEnds, StdinJournal, StdinState};
 use crate::output::stream::{ProgramStream, StreamEnds};
-use crate::process::proc::age;
 use crate::process::process_label::ProcessLabel;
+use crate::process::procfs::process_age;
 use crate::protocol::frame::{HolderEvent, ProgramEnd};
 use crate::protocol::launch_frame::LaunchTerms;
 
@@ -28,7 +28,7 @@ pub(crate) const LAUNCHER_CLAIM: u32 = 0;
 
 /// Reported state of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ProcessState {
+pub(crate) struct ProgramState {
     pub(crate) pid: Option<u32>,
     pub(crate) launch_errno: Option<i32>,
     pub(crate) end: Option<ProgramEnd>,
@@ -40,7 +40,7 @@ pub(crate) struct ProcessState {
     pub(crate) is_lost: bool,
 }
 
-impl ProcessState {
+impl ProgramState {
     /// Returns true if a process of the program may be alive.
     pub(crate) fn has_survivors(&self) -> bool {
         self.killed.is_none() && self.end.is_none_or(|end| end.has_survivors)
@@ -56,7 +56,7 @@ pub(crate) struct ProgramHandle {
     memory_account: MemoryAccount,
     /// Lock of the present reader of the streams.
     reader_lock: Arc<Mutex<()>>,
-    state: watch::Sender<ProcessState>,
+    state: watch::Sender<ProgramState>,
     /// Number of claims: the latest claimant drives the program.
     claim_count: watch::Sender<u32>,
 }
@@ -75,7 +75,7 @@ impl ProgramHandle {
 
     /// Returns the same program with a journaled standard input.
     pub(crate) fn with_stdin(mut self, ends: Option<StdinEnds>) -> Self {
-        self.stdin_state = ends.map(|ends| StdinState::of(ends, &self.memory_account));
+        self.stdin_state = ends.map(|ends| StdinState::new_shared(ends, &self.memory_account));
         self
     }
 
@@ -88,7 +88,7 @@ impl ProgramHandle {
         (mut fds, has_stdin_journal): (Vec<OwnedFd>, bool),
         memory_account: MemoryAccount,
     ) -> Option<Self> {
-        let stdin_state = if has_stdin_journal {
+        let stdin_ends = if has_stdin_journal {
             let (journal, pipe) = (Arc::new(fds.pop()?), Arc::new(fds.pop()?));
             Some(StdinEnds { pipe, journal })
         } else {
@@ -103,7 +103,7 @@ impl ProgramHandle {
         let lengths = streams.iter().filter_map(|ends| fstat(&ends.memory_file).ok());
         // Bytes that were recorded before this process started use memory too.
         memory_account.charge(lengths.map(|file| file.st_size.unsigned_abs()).sum());
-        let program = Self::new(terms, streams, memory_account).with_stdin(stdin_state);
+        let program = Self::new(terms, streams, memory_account).with_stdin(stdin_ends);
         let pid = u32::try_from(pid).ok();
         program
             .state
@@ -126,12 +126,12 @@ impl ProgramHandle {
 
     /// Returns the attempt of the program.
     pub(crate) fn attempt(&self) -> Option<(ExecutionId, AttemptId)> {
-        decode_attempt(&self.terms.meta)
+        decode_attempt(&self.terms.metadata)
     }
 
     /// Returns the number of its scratch slot, as the service recorded it at the launch.
     pub(crate) fn scratch_slot(&self) -> Option<u64> {
-        decode_scratch_slot(&self.terms.meta)
+        decode_scratch_slot(&self.terms.metadata)
     }
 
     /// Claims the program, in place of its present driver.
@@ -153,14 +153,14 @@ impl ProgramHandle {
     pub(crate) fn age(&self) -> Option<Duration> {
         let process_state = self.state();
         let pid = process_state.pid.filter(|_| process_state.end.is_none())?;
-        age(i32::try_from(pid).ok()?)
+        process_age(i32::try_from(pid).ok()?)
     }
 
     pub(crate) fn is_claimed(&self) -> bool {
         self.claim_count() != LAUNCHER_CLAIM
     }
 
-    pub(crate) fn state(&self) -> ProcessState {
+    pub(crate) fn state(&self) -> ProgramState {
         *self.state.borrow()
     }
 
@@ -189,8 +189,8 @@ impl ProgramHandle {
     /// Returns when a condition of the program is true, or when its process holder is lost.
     pub(crate) async fn wait_until(
         &self,
-        condition: impl Fn(&ProcessState) -> bool,
-    ) -> ProcessState {
+        condition: impl Fn(&ProgramState) -> bool,
+    ) -> ProgramState {
         let mut changes = self.state.subscribe();
         let found = changes.wait_for(|state| condition(state) || state.is_lost).await;
         found.map_or_else(|_| self.state(), |found| *found)
@@ -200,7 +200,7 @@ impl ProgramHandle {
     ///
     /// # Errors
     /// `ConnectionAborted` if its process holder was lost before the end.
-    pub(crate) async fn wait_for_exit(self: Arc<Self>) -> io::Result<Exit> {
+    pub(crate) async fn wait_for_exit(self: Arc<Self>) -> io::Result<ProcessExit> {
         let end = self.wait_until(|state| state.end.is_some()).await.end;
         let end = end.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionAborted))?;
         to_exit(ExitStatus::from_raw(u32::try_from(end.status).unwrap_or(u32::MAX).cast_signed()))
@@ -215,7 +215,10 @@ impl ProgramHandle {
     pub(crate) fn recordings(&self) -> [OutputRecording; 2] {
         let [out, err] = &self.streams;
         [out, err].map(|ends| {
-            OutputRecording::of(Arc::clone(&ends.memory_file), self.memory_account.clone())
+            OutputRecording::from_memory_file(
+                Arc::clone(&ends.memory_file),
+                self.memory_account.clone(),
+            )
         })
     }
 
@@ -223,7 +226,7 @@ impl ProgramHandle {
     ///
     /// # Errors
     /// Fails if the runtime cannot watch them.
-    pub(crate) async fn streams(&self) -> io::Result<[ProgramStream; 2]> {
+    pub(crate) async fn open_streams(&self) -> io::Result<[ProgramStream; 2]> {
         let reader_lock = Arc::new(Arc::clone(&self.reader_lock).lock_owned().await);
         let limit_and_account = || (self.terms.max_recorded_bytes, self.memory_account.clone());
         let open = |ends| ProgramStream::open(ends, limit_and_account(), Arc::clone(&reader_lock));
@@ -235,7 +238,7 @@ impl ProgramHandle {
     ///
     /// # Errors
     /// Fails if the journal is corrupt, or if the runtime cannot watch the pipe.
-    pub(crate) async fn stdin_journal(
+    pub(crate) async fn attach_stdin_journal(
         &self,
         close: CloseOrder,
     ) -> io::Result<Option<StdinJournal>> {
@@ -245,9 +248,9 @@ impl ProgramHandle {
     }
 }
 
-fn to_exit(status: ExitStatus) -> io::Result<Exit> {
-    let code = status.code().map(Exit::Code);
-    let exit = code.or_else(|| status.signal().map(Exit::Signal));
+fn to_exit(status: ExitStatus) -> io::Result<ProcessExit> {
+    let code = status.code().map(ProcessExit::Code);
+    let exit = code.or_else(|| status.signal().map(ProcessExit::Signal));
     exit.ok_or_else(|| io::Error::other("the program ended neither by itself nor by a signal"))
 }
 
@@ -255,15 +258,15 @@ fn to_exit(status: ExitStatus) -> io::Result<Exit> {
 const ATTEMPT_META_BYTES: usize = 24;
 
 /// Encodes the attempt and its scratch slot for the process holder.
-pub(crate) fn encode_meta(
+pub(crate) fn encode_metadata(
     execution: ExecutionId,
     attempt_id: AttemptId,
-    scratch: Option<u64>,
+    scratch_slot: Option<u64>,
 ) -> Vec<u8> {
     let mut meta = execution.0.as_bytes().to_vec();
     meta.extend(attempt_id.turn.to_le_bytes());
     meta.extend(attempt_id.attempt.to_le_bytes());
-    meta.extend(scratch.into_iter().flat_map(u64::to_le_bytes));
+    meta.extend(scratch_slot.into_iter().flat_map(u64::to_le_bytes));
     meta
 }
 
@@ -283,26 +286,28 @@ fn decode_attempt(meta: &[u8]) -> Option<(ExecutionId, AttemptId)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ATTEMPT_META_BYTES, decode_attempt, decode_scratch_slot, encode_meta, to_exit};
+    use super::{
+        ATTEMPT_META_BYTES, decode_attempt, decode_scratch_slot, encode_metadata, to_exit,
+    };
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::id::ExecutionId;
-    use algonius_actors::model::program::Exit;
+    use algonius_actors::model::program::ProcessExit;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
     #[test]
     fn attempt_metadata_survives_a_round_trip() {
         let (execution, attempt_id) = (ExecutionId::fresh(), AttemptId { turn: 2, attempt: 700 });
-        let encoded = encode_meta(execution, attempt_id, Some(1 << 40));
+        let encoded = encode_metadata(execution, attempt_id, Some(1 << 40));
         assert_eq!(decode_attempt(&encoded), Some((execution, attempt_id)));
         assert_eq!(decode_scratch_slot(&encoded), Some(1 << 40));
-        assert_eq!(decode_scratch_slot(&encode_meta(execution, attempt_id, None)), None);
+        assert_eq!(decode_scratch_slot(&encode_metadata(execution, attempt_id, None)), None);
         assert_eq!(decode_attempt(&encoded[..ATTEMPT_META_BYTES - 1]), None);
     }
 
     #[test]
     fn an_exit_status_is_a_code_or_a_signal() {
-        assert_eq!(to_exit(ExitStatus::from_raw(3 << 8)).unwrap(), Exit::Code(3));
-        assert_eq!(to_exit(ExitStatus::from_raw(9)).unwrap(), Exit::Signal(9));
+        assert_eq!(to_exit(ExitStatus::from_raw(3 << 8)).unwrap(), ProcessExit::Code(3));
+        assert_eq!(to_exit(ExitStatus::from_raw(9)).unwrap(), ProcessExit::Signal(9));
     }
 }

@@ -13,9 +13,9 @@ use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::launch_options::LaunchOptions;
-use super::link::HolderLink;
-use crate::process::proc::runs_for_no_agent;
+use super::holder_link::HolderLink;
+use super::holder_options::ProcessHolderOptions;
+use crate::process::procfs::runs_for_no_agent;
 use crate::protocol::frame::{FRAME_VERSION, HolderOrder, SecretValue};
 use crate::protocol::peer_auth::HolderKey;
 
@@ -39,7 +39,7 @@ fn socket_prefix(instance: Uuid) -> String {
 /// Returns a link to every process holder of this data directory that answers, with its programs.
 pub(crate) async fn attach_all(
     folder: &OwnedFd,
-    options: &LaunchOptions,
+    options: &ProcessHolderOptions,
     key: &HolderKey,
 ) -> Vec<Arc<HolderLink>> {
     let (socket_prefix, mut links) = (socket_prefix(options.instance), Vec::new());
@@ -74,7 +74,7 @@ fn socket_names(folder: &Path, prefix: &str) -> Vec<String> {
 async fn attach(
     folder: &OwnedFd,
     name: &str,
-    options: &LaunchOptions,
+    options: &ProcessHolderOptions,
     key: &HolderKey,
 ) -> io::Result<Arc<HolderLink>> {
     let mut last_error = io::ErrorKind::TimedOut.into();
@@ -97,7 +97,7 @@ async fn attach(
 async fn connect_link(
     folder: &OwnedFd,
     name: &str,
-    options: &LaunchOptions,
+    options: &ProcessHolderOptions,
     key: &HolderKey,
 ) -> io::Result<Arc<HolderLink>> {
     // A process holder that does not answer is of an earlier release, which knows no key, or is stopped: a retry would
@@ -126,7 +126,7 @@ pub(crate) fn connect_socket(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd
     let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
     let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
     match connect(socket.as_raw_fd(), &UnixAddr::new(path.as_str())?) {
-        Ok(()) if listens_for_us(&socket)? => Ok(socket),
+        Ok(()) if is_trusted_listener(&socket)? => Ok(socket),
         Ok(()) => Err(io::ErrorKind::PermissionDenied.into()),
         Err(Errno::ECONNREFUSED | Errno::ENOENT) => Err(io::ErrorKind::ConnectionRefused.into()),
         Err(errno) => Err(errno.into()),
@@ -135,7 +135,7 @@ pub(crate) fn connect_socket(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd
 
 /// Returns true if the process that listens at a socket is a process holder of this service. An agent that may write to
 /// the runtime folder can create a socket there, and would report programs that it never ran.
-fn listens_for_us(socket: &OwnedFd) -> io::Result<bool> {
+fn is_trusted_listener(socket: &OwnedFd) -> io::Result<bool> {
     let peer = getsockopt(socket, PeerCredentials)?;
     Ok(peer.uid() == geteuid().as_raw() && runs_for_no_agent(peer.pid()))
 }

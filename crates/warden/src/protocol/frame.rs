@@ -162,7 +162,8 @@ impl HolderOrder {
             },
             2 => {
                 let terms = LaunchTerms::read(&mut reader)?;
-                let (flags, has_spec) = (LaunchFlags::of(reader.number()?), reader.number()? != 0);
+                let (flags, has_spec) =
+                    (LaunchFlags::from_number(reader.number()?), reader.number()? != 0);
                 let spec = if has_spec { Some(LaunchSpec::read(&mut reader)?) } else { None };
                 Self::Launch { terms, spec, flags }
             }
@@ -225,8 +226,9 @@ impl HolderEvent {
                 let has_ended = reader.number()? != 0;
                 let end = if has_ended { Some(ProgramEnd::read(&mut reader)?) } else { None };
                 // A process holder of an earlier version sends no flags.
-                let has_stdin_journal =
-                    reader.number().is_some_and(|flags| LaunchFlags::of(flags).has_stdin_journal);
+                let has_stdin_journal = reader
+                    .number()
+                    .is_some_and(|flags| LaunchFlags::from_number(flags).has_stdin_journal);
                 Self::Held { terms, pid, end, has_stdin_journal }
             }
             7 => Self::Listed,

@@ -42,7 +42,7 @@ impl LaunchSpec {
         let limits = (0..count).map(|_| Some((reader.number()?, reader.number()?)));
         let limits = limits.collect::<Option<_>>()?;
         let (root_capabilities, has_user) =
-            (RootCapabilities::of(reader.number()?), reader.number()? != 0);
+            (RootCapabilities::from_number(reader.number()?), reader.number()? != 0);
         let mut id = || u32::try_from(reader.number()?).ok();
         let user = if has_user { Some((id()?, id()?)) } else { None };
         Some(Self { program, args, env, working_dir, limits, root_capabilities, user })
@@ -66,7 +66,7 @@ pub(crate) struct LaunchTerms {
     /// Label of the program's processes.
     pub(crate) label: u64,
     /// Metadata that the next supervisor reads back.
-    pub(crate) meta: Vec<u8>,
+    pub(crate) metadata: Vec<u8>,
     /// Bytes of each stream that are held.
     pub(crate) max_recorded_bytes: u64,
     /// True if the program ends when the supervisor does.
@@ -75,14 +75,14 @@ pub(crate) struct LaunchTerms {
 
 impl LaunchTerms {
     pub(super) fn write(&self, writer: FrameWriter) -> FrameWriter {
-        let writer = writer.number(self.slot).number(self.label).bytes(&self.meta);
+        let writer = writer.number(self.slot).number(self.label).bytes(&self.metadata);
         writer.number(self.max_recorded_bytes).number(self.ends_with_supervisor.into())
     }
 
     pub(super) fn read(reader: &mut FrameReader<'_>) -> Option<Self> {
-        let (slot, label, meta) = (reader.number()?, reader.number()?, reader.bytes()?);
+        let (slot, label, metadata) = (reader.number()?, reader.number()?, reader.bytes()?);
         let (max_recorded_bytes, ends_with_supervisor) = (reader.number()?, reader.number()? != 0);
-        Some(Self { slot, label, meta, max_recorded_bytes, ends_with_supervisor })
+        Some(Self { slot, label, metadata, max_recorded_bytes, ends_with_supervisor })
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct LaunchFlags {
     /// True if the first process only waits for the others, which end with it.
     pub(crate) is_wrapped: bool,
     /// True if the packet contains the entry file of the control group.
-    pub(crate) is_grouped: bool,
+    pub(crate) has_control_group: bool,
     /// True if the packet contains the write end of standard input and its journal.
     pub(crate) has_stdin_journal: bool,
     /// Network that the program may use; limited only if it is confined.
@@ -105,7 +105,7 @@ pub(crate) struct LaunchFlags {
 impl LaunchFlags {
     const CONFINED: u64 = 1;
     const WRAPPED: u64 = 1 << 1;
-    const GROUPED: u64 = 1 << 2;
+    const CONTROL_GROUP: u64 = 1 << 2;
     const STDIN_JOURNAL: u64 = 1 << 3;
     /// First of the two bits of the network's number.
     const NETWORK_SHIFT: u32 = 4;
@@ -115,19 +115,19 @@ impl LaunchFlags {
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
         bit(self.is_confined, Self::CONFINED)
             | bit(self.is_wrapped, Self::WRAPPED)
-            | bit(self.is_grouped, Self::GROUPED)
+            | bit(self.has_control_group, Self::CONTROL_GROUP)
             | bit(self.has_stdin_journal, Self::STDIN_JOURNAL)
             | self.network.number() << Self::NETWORK_SHIFT
     }
 
-    pub(super) fn of(number: u64) -> Self {
+    pub(super) fn from_number(number: u64) -> Self {
         let has = |bit| number & bit != 0;
         Self {
             is_confined: has(Self::CONFINED),
             is_wrapped: has(Self::WRAPPED),
-            is_grouped: has(Self::GROUPED),
+            has_control_group: has(Self::CONTROL_GROUP),
             has_stdin_journal: has(Self::STDIN_JOURNAL),
-            network: NetworkAccess::of(number >> Self::NETWORK_SHIFT & Self::NETWORK_MASK),
+            network: NetworkAccess::from_number(number >> Self::NETWORK_SHIFT & Self::NETWORK_MASK),
         }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 ///
 /// # Errors
 /// `WouldBlock` if there is no room now; another error if the other side is gone.
-pub(crate) fn send(socket: &impl AsFd, frame: &[u8], fds: &[RawFd]) -> io::Result<()> {
+pub(crate) fn send_packet(socket: &impl AsFd, frame: &[u8], fds: &[RawFd]) -> io::Result<()> {
     let control = [ControlMessage::ScmRights(fds)];
     let control = if fds.is_empty() { &[][..] } else { &control[..] };
     let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
@@ -63,7 +63,7 @@ pub(crate) fn send(socket: &impl AsFd, frame: &[u8], fds: &[RawFd]) -> io::Resul
     unsafe_code,
     reason = "the safe wrapper gives none of the descriptors where some are cut off"
 )]
-pub(crate) fn receive(socket: &impl AsFd) -> io::Result<Option<Packet>> {
+pub(crate) fn receive_packet(socket: &impl AsFd) -> io::Result<Option<Packet>> {
     // Not zeroed first: that would take longer than the rest of the call.
     let mut frame: Vec<u8> = Vec::with_capacity(FRAME_BUFFER_BYTES);
     let mut control = [0_u64; CONTROL_BUFFER_WORDS];
@@ -131,32 +131,32 @@ mod tests {
     use std::io::{self, Read, Seek, Write};
     use std::os::fd::AsRawFd;
 
-    use super::{receive, send, socket_pair};
+    use super::{receive_packet, send_packet, socket_pair};
 
     #[test]
     fn a_frame_arrives_with_its_descriptors_and_the_end_is_seen() {
         let (one, other) = socket_pair().unwrap();
-        assert_eq!(receive(&other).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(receive_packet(&other).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"hello").unwrap();
-        send(&one, b"frame", &[file.as_raw_fd()]).unwrap();
-        send(&one, b"next", &[]).unwrap();
-        let packet = receive(&other).unwrap().unwrap();
+        send_packet(&one, b"frame", &[file.as_raw_fd()]).unwrap();
+        send_packet(&one, b"next", &[]).unwrap();
+        let packet = receive_packet(&other).unwrap().unwrap();
         assert_eq!((packet.frame.as_slice(), packet.fds.len()), (&b"frame"[..], 1));
         let mut same = std::fs::File::from(packet.fds.into_iter().next().unwrap());
         same.rewind().unwrap();
         let mut text = String::new();
         same.read_to_string(&mut text).unwrap();
         assert_eq!(text, "hello");
-        assert_eq!(receive(&other).unwrap().unwrap().frame, b"next");
+        assert_eq!(receive_packet(&other).unwrap().unwrap().frame, b"next");
         drop(one);
-        assert!(receive(&other).unwrap().is_none());
+        assert!(receive_packet(&other).unwrap().is_none());
     }
 
     #[test]
     fn a_full_socket_is_reported_without_blocking() {
         let (one, _other) = socket_pair().unwrap();
-        let full = (0..10_000).find_map(|_| send(&one, &[0; 4096], &[]).err()).unwrap();
+        let full = (0..10_000).find_map(|_| send_packet(&one, &[0; 4096], &[]).err()).unwrap();
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
     }
 }

@@ -18,7 +18,7 @@ use tokio::io::Interest;
 use uuid::Uuid;
 
 use super::frame::{HolderEvent, HolderOrder, SecretValue};
-use super::packet::{receive, register_fd, send};
+use super::packet::{receive_packet, register_fd, send_packet};
 
 /// Length of a key, and of a nonce, in bytes.
 const KEY_BYTES: usize = 32;
@@ -52,7 +52,7 @@ impl HolderKey {
     }
 
     /// Returns the key of these bytes; `None` if they have another length.
-    pub(crate) fn of(secret: SecretValue) -> Option<Self> {
+    pub(crate) fn from_secret(secret: SecretValue) -> Option<Self> {
         (secret.0.len() == KEY_BYTES).then_some(Self(secret))
     }
 
@@ -91,9 +91,9 @@ impl HolderKey {
     pub(crate) async fn authenticate(&self, socket: OwnedFd) -> io::Result<OwnedFd> {
         let socket = Arc::new(socket);
         let async_socket = register_fd(Arc::clone(&socket), Interest::READABLE)?;
-        let own_nonce = nonce();
-        send(&socket, &HolderOrder::Challenge { nonce: own_nonce.clone() }.encode(), &[])?;
-        let packet = async_socket.async_io(Interest::READABLE, receive).await?;
+        let own_nonce = random_bytes();
+        send_packet(&socket, &HolderOrder::Challenge { nonce: own_nonce.clone() }.encode(), &[])?;
+        let packet = async_socket.async_io(Interest::READABLE, receive_packet).await?;
         let packet = packet.ok_or(io::ErrorKind::ConnectionAborted)?;
         let Some(HolderEvent::ChallengeResponse { nonce, proof }) =
             HolderEvent::decode(&packet.frame)
@@ -105,7 +105,7 @@ impl HolderKey {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let proof = self.proof(PeerSide::Service, &nonces);
-        send(&socket, &HolderOrder::Authenticate { proof }.encode(), &[])?;
+        send_packet(&socket, &HolderOrder::Authenticate { proof }.encode(), &[])?;
         drop(async_socket);
         Arc::into_inner(socket).ok_or_else(|| io::Error::other("the socket is in use"))
     }
@@ -139,7 +139,7 @@ impl UnauthenticatedConnection {
     /// Reads what the peer has sent, without waiting.
     pub(crate) fn step(&mut self, key: &HolderKey) -> AuthStep {
         loop {
-            let order = match receive(&self.socket) {
+            let order = match receive_packet(&self.socket) {
                 Ok(Some(packet)) => HolderOrder::decode(&packet.frame),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return AuthStep::Pending;
@@ -148,11 +148,11 @@ impl UnauthenticatedConnection {
             };
             match (order, self.nonces.take()) {
                 (Some(HolderOrder::Challenge { nonce: service_nonce }), None) => {
-                    let nonces = [service_nonce, nonce()];
+                    let nonces = [service_nonce, random_bytes()];
                     let proof = key.proof(PeerSide::Holder, &nonces);
                     let response =
                         HolderEvent::ChallengeResponse { nonce: nonces[1].clone(), proof };
-                    if send(&self.socket, &response.encode(), &[]).is_err() {
+                    if send_packet(&self.socket, &response.encode(), &[]).is_err() {
                         return AuthStep::Rejected;
                     }
                     self.nonces = Some(nonces);
@@ -174,7 +174,7 @@ impl AsFd for UnauthenticatedConnection {
     }
 }
 
-fn nonce() -> Vec<u8> {
+fn random_bytes() -> Vec<u8> {
     [Uuid::new_v4(), Uuid::new_v4()].iter().flat_map(|id| *id.as_bytes()).collect()
 }
 
@@ -195,7 +195,7 @@ fn read_key_file(file: &Path) -> io::Result<Option<HolderKey>> {
     }
     let mut bytes = Vec::new();
     File::open(file)?.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(HolderKey::of(SecretValue(bytes)))
+    Ok(HolderKey::from_secret(SecretValue(bytes)))
 }
 
 /// Writes a new key atomically.
@@ -205,7 +205,7 @@ fn create_key(file: &Path) -> io::Result<HolderKey> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let key = HolderKey(SecretValue(nonce()));
+    let key = HolderKey(SecretValue(random_bytes()));
     let mut writer =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     writer.write_all(&key.0.0)?;
@@ -221,9 +221,9 @@ mod tests {
 
     use uuid::Uuid;
 
-    use super::{AuthStep, HolderKey, PeerSide, UnauthenticatedConnection, nonce};
+    use super::{AuthStep, HolderKey, PeerSide, UnauthenticatedConnection, random_bytes};
     use crate::protocol::frame::{HolderEvent, HolderOrder};
-    use crate::protocol::packet::{receive, send, socket_pair};
+    use crate::protocol::packet::{receive_packet, send_packet, socket_pair};
 
     fn key() -> (tempfile::TempDir, HolderKey) {
         let folder = tempfile::tempdir().unwrap();
@@ -248,14 +248,14 @@ mod tests {
     #[test]
     fn a_proof_is_valid_for_one_side_and_one_connection() {
         let ((_one, key), (_other, wrong)) = (key(), key());
-        let nonces = [nonce(), nonce()];
+        let nonces = [random_bytes(), random_bytes()];
         let proof = key.proof(PeerSide::Service, &nonces);
         assert!(key.verifies(PeerSide::Service, &nonces, &proof));
         assert!(!key.verifies(PeerSide::Holder, &nonces, &proof));
-        assert!(!key.verifies(PeerSide::Service, &[nonces[0].clone(), nonce()], &proof));
+        assert!(!key.verifies(PeerSide::Service, &[nonces[0].clone(), random_bytes()], &proof));
         assert!(!wrong.verifies(PeerSide::Service, &nonces, &proof));
         // A nonce of another length proves nothing, not even with an empty proof.
-        let short = [Vec::new(), nonce()];
+        let short = [Vec::new(), random_bytes()];
         assert!(!key.verifies(PeerSide::Service, &short, &key.proof(PeerSide::Service, &short)));
     }
 
@@ -288,17 +288,17 @@ mod tests {
         let (_folder, key) = key();
         for orders in [
             vec![HolderOrder::List],
-            vec![HolderOrder::Challenge { nonce: nonce() }, HolderOrder::List],
+            vec![HolderOrder::Challenge { nonce: random_bytes() }, HolderOrder::List],
         ] {
             let (service, holder) = socket_pair().unwrap();
             for order in &orders {
-                send(&service, &order.encode(), &[]).unwrap();
+                send_packet(&service, &order.encode(), &[]).unwrap();
             }
             assert!(matches!(
                 UnauthenticatedConnection::new(holder).step(&key),
                 AuthStep::Rejected
             ));
-            let events = std::iter::from_fn(|| receive(&service).unwrap());
+            let events = std::iter::from_fn(|| receive_packet(&service).unwrap());
             let events: Vec<_> =
                 events.filter_map(|packet| HolderEvent::decode(&packet.frame)).collect();
             assert!(

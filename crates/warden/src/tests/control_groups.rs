@@ -7,17 +7,17 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::host::resources::{CgroupMode, Controllers, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
 
-use super::fixture::{IGNORES_SIGTERM, WardenFixture};
-use crate::confinement::group::CgroupRoot;
-use crate::testing::simulated_group;
-use crate::{Launch, Warden};
+use super::fixture::{SCRIPT_IGNORING_SIGTERM, WardenFixture};
+use crate::confinement::cgroup::CgroupRoot;
+use crate::testing::create_simulated_cgroup;
+use crate::{LaunchRequest, Warden};
 
 const LIMITS: ResourceLimits =
     ResourceLimits { memory: Some(1 << 30), processes: Some(20), cgroup_mode: CgroupMode::Auto };
 
 /// Returns a launch into a group.
-fn launch(fixture: &WardenFixture, id: ExecutionId, script: &str) -> Launch {
-    Launch { resource_limits: LIMITS, ..fixture.shell(id, script) }
+fn launch_in_group(fixture: &WardenFixture, id: ExecutionId, script: &str) -> LaunchRequest {
+    LaunchRequest { resource_limits: LIMITS, ..fixture.shell(id, script) }
 }
 
 /// Returns the groups of attempts in a folder.
@@ -31,11 +31,12 @@ fn groups(root_folder: &Path) -> Vec<PathBuf> {
 fn a_program_enters_its_group_before_it_starts() {
     let mut fixture = WardenFixture::new();
     let root_folder = tempfile::tempdir().unwrap();
-    fixture.cgroup_root = Some(simulated_group(root_folder.path(), &[std::process::id()]).unwrap());
+    fixture.cgroup_root =
+        Some(create_simulated_cgroup(root_folder.path(), &[std::process::id()]).unwrap());
     let (service, id) = (fixture.start_service(), ExecutionId::fresh());
     // A spec that does not fit into a frame comes in a file, after the group's descriptor.
     for script in ["true".to_owned(), format!("true {}", "x".repeat(100_000))] {
-        let spawned = service.launch(launch(&fixture, id, &script));
+        let spawned = service.launch(launch_in_group(&fixture, id, &script));
         service.wait(spawned.exit).unwrap();
         let [group] = groups(root_folder.path()).try_into().unwrap();
         // A program is in its group before it starts, and one kill of the group ends
@@ -55,9 +56,12 @@ fn a_program_enters_its_group_before_it_starts() {
 fn a_failed_start_leaves_no_group() {
     let mut fixture = WardenFixture::new();
     let Some(kernel_group) = KernelGroup::make() else { return };
-    fixture.cgroup_root = Some(CgroupRoot::at(&kernel_group.0));
+    fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
     let (service, id) = (fixture.start_service(), ExecutionId::fresh());
-    let absent = Launch { program: PathBuf::from("/absent"), ..launch(&fixture, id, "true") };
+    let absent = LaunchRequest {
+        program: PathBuf::from("/absent"),
+        ..launch_in_group(&fixture, id, "true")
+    };
     assert!(service.wait(service.holders.launch(absent)).is_err());
     assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new());
 }
@@ -66,14 +70,16 @@ fn a_failed_start_leaves_no_group() {
 fn a_program_runs_without_a_group_unless_it_requires_one() {
     let mut fixture = WardenFixture::new();
     let root_folder = tempfile::tempdir().unwrap();
-    fixture.cgroup_root = Some(simulated_group(root_folder.path(), &[std::process::id()]).unwrap());
+    fixture.cgroup_root =
+        Some(create_simulated_cgroup(root_folder.path(), &[std::process::id()]).unwrap());
     let (service, id) = (fixture.start_service(), ExecutionId::fresh());
     fs::remove_dir_all(root_folder.path()).unwrap();
-    let spawned = service.launch(launch(&fixture, id, "true"));
+    let spawned = service.launch(launch_in_group(&fixture, id, "true"));
     assert_eq!(spawned.tree.enforced_controllers(), Controllers::default());
     service.wait(spawned.exit).unwrap();
     let resources = ResourceLimits { cgroup_mode: CgroupMode::Required, ..LIMITS };
-    let required = Launch { resource_limits: resources, ..launch(&fixture, id, "true") };
+    let required =
+        LaunchRequest { resource_limits: resources, ..launch_in_group(&fixture, id, "true") };
     assert!(service.wait(service.holders.launch(required)).is_err());
 }
 
@@ -83,11 +89,11 @@ struct KernelGroup(PathBuf);
 impl KernelGroup {
     /// Returns `None` if the machine does not permit it, which is recorded as a skip.
     fn make() -> Option<Self> {
-        let own = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let mount = own.lines().find(|line| line.contains(" - cgroup2 "));
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
         let mount = mount.and_then(|line| line.split(' ').nth(4));
         let folder = Path::new(mount.unwrap_or("/")).join(format!("test-{}", uuid::Uuid::new_v4()));
-        if CgroupRoot::of_this_process().is_some_and(|root| root.is_writable())
+        if CgroupRoot::for_this_process().is_some_and(|root| root.is_writable())
             && fs::create_dir(&folder).is_ok()
         {
             return Some(Self(folder));
@@ -116,9 +122,9 @@ fn group_of(pid: i32) -> String {
 fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
     let Some(kernel_group) = KernelGroup::make() else { return };
     let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
-    fixture.cgroup_root = Some(CgroupRoot::at(&kernel_group.0));
+    fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
     let service = fixture.start_service();
-    let spawned = service.launch(launch(&fixture, id, IGNORES_SIGTERM));
+    let spawned = service.launch(launch_in_group(&fixture, id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.alive(id).len() == 3);
     let [group] = groups(&kernel_group.0).try_into().unwrap();
     let name = group.file_name().unwrap().to_str().unwrap().to_owned();
@@ -135,16 +141,16 @@ fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
     // A program is in its group before it starts, and one kill of the group ends everything
     // that it started
     assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new(), "its group is gone with it");
-    service.wait(service.holders.end());
+    service.wait(service.holders.shut_down());
 }
 
 #[test]
 fn an_orphaned_group_is_killed_at_the_next_start() {
     let Some(kernel_group) = KernelGroup::make() else { return };
     let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
-    fixture.cgroup_root = Some(CgroupRoot::at(&kernel_group.0));
+    fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
     let service = fixture.start_service();
-    let spawned = service.launch(launch(&fixture, id, IGNORES_SIGTERM));
+    let spawned = service.launch(launch_in_group(&fixture, id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.alive(id).len() == 3);
     service.kill_warden();
     drop((service, spawned));
@@ -152,5 +158,5 @@ fn an_orphaned_group_is_killed_at_the_next_start() {
     assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new());
     // The next start ends the groups that have no owner
     assert!(fixture.alive(id).is_empty() && service.holders.claim(id, AttemptId::FIRST).is_none());
-    service.wait(service.holders.end());
+    service.wait(service.holders.shut_down());
 }

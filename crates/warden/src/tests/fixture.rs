@@ -17,16 +17,16 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::holder_options;
-use crate::confinement::group::{CgroupRoot, ControlGroups};
-use crate::process::proc::{pids, stat};
+use crate::confinement::cgroup::{CgroupRoot, ControlGroups};
 use crate::process::process_label::{ProcessLabel, label_of};
-use crate::process_holders::{LaunchOptions, ProcessHolders};
+use crate::process::procfs::{list_pids, read_process_stat};
+use crate::process_holders::{ProcessHolderOptions, ProcessHolders};
 use crate::testing::WAIT_TIMEOUT as WAIT;
-use crate::{Launch, OutputPipe, RootCapabilities, SpawnedProgram, Stdin, Warden};
+use crate::{LaunchRequest, OutputPipe, RootCapabilities, SpawnedProgram, StdinSource, Warden};
 
 /// Script with three processes: one that ignores SIGTERM, its child, and one in another session that has only its
 /// label.
-pub(super) const IGNORES_SIGTERM: &str =
+pub(super) const SCRIPT_IGNORING_SIGTERM: &str =
     r#"trap "" TERM; sleep 600 & setsid env -i sleep 600 & wait"#;
 
 pub(super) struct WardenFixture {
@@ -65,12 +65,13 @@ impl WardenFixture {
         let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
         let groups =
             ControlGroups::open(self.cgroup_root.clone(), self.instance, true).map(Arc::new);
-        let options = LaunchOptions {
+        let options = ProcessHolderOptions {
             reattach_grace: self.reattach_grace,
             ..holder_options(&self.runtime_dir(), self.instance)
         };
-        let holders =
-            runtime.block_on(ProcessHolders::start(LaunchOptions { groups, ..options })).unwrap();
+        let holders = runtime
+            .block_on(ProcessHolders::start(ProcessHolderOptions { groups, ..options }))
+            .unwrap();
         ServiceInstance { runtime, holders }
     }
 
@@ -80,16 +81,16 @@ impl WardenFixture {
         runtime.block_on(wait_until(condition));
     }
 
-    pub(super) fn shell(&self, execution: ExecutionId, script: &str) -> Launch {
+    pub(super) fn shell(&self, execution: ExecutionId, script: &str) -> LaunchRequest {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        Launch {
+        LaunchRequest {
             execution,
             attempt_id: AttemptId::FIRST,
             program: PathBuf::from("/bin/sh"),
             args: vec!["-c".to_owned(), script.to_owned()],
             env: BTreeMap::from([("PATH".into(), path)]),
             working_dir: self.home.path().to_owned(),
-            stdin: Stdin::Bytes(Vec::new()),
+            stdin: StdinSource::Bytes(Vec::new()),
             max_recorded_bytes: 64 << 20,
             ends_with_supervisor: false,
             rlimits: Vec::new(),
@@ -104,14 +105,17 @@ impl WardenFixture {
 
     /// Returns the living processes that carry the label of an execution.
     pub(super) fn alive(&self, execution: ExecutionId) -> Vec<i32> {
-        let label = ProcessLabel::of(self.instance, execution, AttemptId::FIRST);
-        let is_alive = |pid: &i32| stat(*pid).is_some_and(|stat| stat.is_alive);
-        pids().into_iter().filter(|pid| is_alive(pid) && label_of(*pid) == Some(label)).collect()
+        let label = ProcessLabel::for_attempt(self.instance, execution, AttemptId::FIRST);
+        let is_alive = |pid: &i32| read_process_stat(*pid).is_some_and(|stat| stat.is_alive);
+        list_pids()
+            .into_iter()
+            .filter(|pid| is_alive(pid) && label_of(*pid) == Some(label))
+            .collect()
     }
 }
 
 impl ServiceInstance {
-    pub(super) fn launch(&self, launch: Launch) -> SpawnedProgram {
+    pub(super) fn launch(&self, launch: LaunchRequest) -> SpawnedProgram {
         self.wait(self.holders.launch(launch)).unwrap()
     }
 

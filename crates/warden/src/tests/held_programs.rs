@@ -8,28 +8,28 @@ use std::time::Duration;
 
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::program::Exit;
+use algonius_actors::model::program::ProcessExit;
 use tokio::io::AsyncReadExt;
 
-use super::fixture::{IGNORES_SIGTERM, WardenFixture, digest, kill_all};
+use super::fixture::{SCRIPT_IGNORING_SIGTERM, WardenFixture, digest, kill_all};
 use super::holder_options;
 use crate::process_holders::launch_order::{PreparedLaunch, prepare_launch};
 use crate::process_holders::reattach;
 use crate::protocol::peer_auth::HolderKey;
-use crate::{Launch, OutputMemory, Warden};
+use crate::{LaunchRequest, OutputMemory, Warden};
 
-const LINES: usize = 1_000_000;
+const LINE_COUNT: usize = 1_000_000;
 
 fn numbered_lines() -> Vec<u8> {
-    (1..=LINES).flat_map(|number| format!("{number}\n").into_bytes()).collect()
+    (1..=LINE_COUNT).flat_map(|number| format!("{number}\n").into_bytes()).collect()
 }
 
 #[test]
 fn a_million_lines_survive_the_loss_of_the_service() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let mut service = fixture.start_service();
-    let mut spawned =
-        service.launch(fixture.shell(id, &format!("seq {LINES}; seq {LINES} >&2; exit 3")));
+    let mut spawned = service
+        .launch(fixture.shell(id, &format!("seq {LINE_COUNT}; seq {LINE_COUNT} >&2; exit 3")));
     for bytes in [0, 1, 100_000, 1_000_000, 3_000_000] {
         let mut prefix = vec![0; bytes];
         service.wait(spawned.stdout.read_exact(&mut prefix)).unwrap();
@@ -50,7 +50,7 @@ fn a_million_lines_survive_the_loss_of_the_service() {
     let read = service.wait(read_both);
     assert!(read.0.is_ok() && read.1.is_ok());
     assert_eq!((digest(&out), digest(&err)), (expected, expected));
-    assert_eq!(service.wait(spawned.exit).unwrap(), Exit::Code(3));
+    assert_eq!(service.wait(spawned.exit).unwrap(), ProcessExit::Code(3));
 }
 
 #[test]
@@ -66,15 +66,16 @@ fn a_claimed_program_is_not_ended_by_its_previous_owner() {
     let mut next = service.adopt(id);
     fs::write(fixture.home.path().join("go"), "").unwrap();
     assert_eq!(service.read(&mut next.stdout), b"1\n2\n3\n4\n5\n6\n");
-    assert_eq!(service.wait(next.exit).unwrap(), Exit::Code(0));
+    assert_eq!(service.wait(next.exit).unwrap(), ProcessExit::Code(0));
 }
 
 #[test]
 fn a_program_that_ended_unattended_reports_all_its_output() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
-    let script =
-        format!("until [ -e go ]; do sleep 0.01; done; seq {LINES}; setsid sleep 600 & exit 7");
+    let script = format!(
+        "until [ -e go ]; do sleep 0.01; done; seq {LINE_COUNT}; setsid sleep 600 & exit 7"
+    );
     let spawned = service.launch(fixture.shell(id, &script));
     drop((service, spawned));
     fs::write(fixture.home.path().join("go"), "").unwrap();
@@ -83,7 +84,7 @@ fn a_program_that_ended_unattended_reports_all_its_output() {
     assert!(service.holders.claim(id, AttemptId::FIRST).is_some(), "it is held");
     let mut spawned = service.adopt(id);
     assert_eq!(digest(&service.read(&mut spawned.stdout)), digest(&numbered_lines()));
-    assert_eq!(service.wait(spawned.exit).unwrap(), Exit::Code(7));
+    assert_eq!(service.wait(spawned.exit).unwrap(), ProcessExit::Code(7));
 }
 
 #[test]
@@ -92,14 +93,14 @@ fn unattended_output_beyond_the_cap_does_not_block_a_program() {
     let service = fixture.start_service();
     let script = "until [ -e go ]; do sleep 0.01; done; head -c 9000000 /dev/zero; touch done";
     let spawned =
-        service.launch(Launch { max_recorded_bytes: 100_000, ..fixture.shell(id, script) });
+        service.launch(LaunchRequest { max_recorded_bytes: 100_000, ..fixture.shell(id, script) });
     drop((service, spawned));
     fs::write(fixture.home.path().join("go"), "").unwrap();
     fixture.wait_until(|| fixture.home.path().join("done").exists());
     let service = fixture.start_service();
     let mut spawned = service.adopt(id);
     assert_eq!(service.read(&mut spawned.stdout).len(), 100_000);
-    assert_eq!(service.wait(spawned.exit).unwrap(), Exit::Code(0));
+    assert_eq!(service.wait(spawned.exit).unwrap(), ProcessExit::Code(0));
 }
 
 #[test]
@@ -107,8 +108,11 @@ fn a_program_bound_to_its_service_ends_with_it() {
     let (fixture, id, other) = (WardenFixture::new(), ExecutionId::fresh(), ExecutionId::fresh());
     let service = fixture.start_service();
     let spawned = (
-        service.launch(Launch { ends_with_supervisor: true, ..fixture.shell(id, IGNORES_SIGTERM) }),
-        service.launch(fixture.shell(other, IGNORES_SIGTERM)),
+        service.launch(LaunchRequest {
+            ends_with_supervisor: true,
+            ..fixture.shell(id, SCRIPT_IGNORING_SIGTERM)
+        }),
+        service.launch(fixture.shell(other, SCRIPT_IGNORING_SIGTERM)),
     );
     service.wait_until(|| fixture.alive(id).len() + fixture.alive(other).len() == 6);
     drop((service, spawned));
@@ -116,7 +120,7 @@ fn a_program_bound_to_its_service_ends_with_it() {
     assert_eq!(fixture.alive(other).len(), 3);
     let service = fixture.start_service();
     let end = service.wait(service.adopt(id).exit).unwrap();
-    assert_eq!(end, Exit::Signal(9));
+    assert_eq!(end, ProcessExit::Signal(9));
     let spawned = service.adopt(other);
     service.wait(async { drop(spawned) }); // Lets it go, which ends it.
     service.wait_until(|| fixture.alive(other).is_empty());
@@ -127,7 +131,7 @@ fn all_programs_end_if_no_service_returns_in_time() {
     let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     fixture.reattach_grace = Duration::from_millis(300);
     let service = fixture.start_service();
-    let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
+    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.alive(id).len() == 3);
     drop((service, spawned));
     fixture.wait_until(|| fixture.alive(id).is_empty());
@@ -139,7 +143,7 @@ fn all_programs_end_if_no_service_returns_in_time() {
 fn a_killed_process_holder_is_reported_and_replaced() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
-    let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
+    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.alive(id).len() == 3);
     service.kill_warden();
     let lost = service.wait(spawned.exit).unwrap_err();
@@ -156,8 +160,8 @@ fn orphans_are_swept_at_the_next_start_and_nothing_else() {
     let (id, other_id) = (ExecutionId::fresh(), ExecutionId::fresh());
     let (service, other_service) = (fixture.start_service(), other.start_service());
     let spawned = (
-        service.launch(fixture.shell(id, IGNORES_SIGTERM)),
-        other_service.launch(other.shell(other_id, IGNORES_SIGTERM)),
+        service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM)),
+        other_service.launch(other.shell(other_id, SCRIPT_IGNORING_SIGTERM)),
     );
     service.wait_until(|| fixture.alive(id).len() + other.alive(other_id).len() == 6);
     let holder_pids = service.holders.pids();
@@ -173,7 +177,7 @@ fn orphans_are_swept_at_the_next_start_and_nothing_else() {
 fn a_replaced_warden_starts_no_program() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
-    let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
+    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
     drop((service, spawned));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let pid_and_errno = runtime.block_on(async {
@@ -184,7 +188,7 @@ fn a_replaced_warden_starts_no_program() {
         let launch = fixture.shell(ExecutionId::fresh(), "echo in");
         let PreparedLaunch { program, order, fds, stdin_pipe: _ } = prepare_launch(
             launch,
-            (None, OutputMemory::with_limit(1 << 30).account()),
+            (None, OutputMemory::with_limit(1 << 30).new_account()),
             fixture.instance,
             link.fresh_slot(),
         )

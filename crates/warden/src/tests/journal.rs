@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use tokio::time::timeout;
 
-use super::killed_writers::{Writer, attach};
+use super::killed_writers::{WriterProcess, attach};
 use crate::output::program_streams::create_journaled_stdin;
 use crate::output::stdin_journal::StdinEnds;
 use crate::testing::WAIT_TIMEOUT;
@@ -21,7 +21,7 @@ fn memory() -> OutputMemory {
 
 /// Returns a journal as the next writer gets it.
 fn next_journal(ends: &StdinEnds) -> StdinJournal {
-    attach(ends, &memory().account()).unwrap()
+    attach(ends, &memory().new_account()).unwrap()
 }
 
 fn journal_file(ends: &StdinEnds) -> File {
@@ -105,7 +105,7 @@ async fn an_offset_beyond_the_end_is_corrupt() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
     next_journal(&ends).write_message(b"a turn\n").unwrap();
     journal_file(&ends).set_len(3).unwrap();
-    let error = attach(&ends, &memory().account()).unwrap_err();
+    let error = attach(&ends, &memory().new_account()).unwrap_err();
     assert!(matches!(error, StdinJournalError::Corrupt { size: 3, delivered: 7 }), "{error}");
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::InvalidData);
     drop(program_end);
@@ -114,7 +114,7 @@ async fn an_offset_beyond_the_end_is_corrupt() {
 #[tokio::test]
 async fn a_journal_shrinks_only_after_everything_is_read() {
     let ((program_end, ends), memory) = (create_journaled_stdin().unwrap(), memory());
-    let mut journal = attach(&ends, &memory.account()).unwrap();
+    let mut journal = attach(&ends, &memory.new_account()).unwrap();
     journal.write_message(b"first\n").unwrap();
     assert!(!journal.clear_if_read().unwrap(), "the program has not read it");
     assert_eq!(memory.usage().used, 6);
@@ -165,6 +165,6 @@ async fn a_closed_input_is_an_error_for_every_writer() {
 async fn a_closed_input_sends_no_signal() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
     drop(program_end);
-    let mut writer = Writer::start(&ends, Writer::WRITE_UNREAD, 0);
+    let mut writer = WriterProcess::start(&ends, WriterProcess::WRITE_UNREAD, 0);
     assert!(writer.child.wait().unwrap().success());
 }

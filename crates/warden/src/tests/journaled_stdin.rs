@@ -8,25 +8,28 @@ use std::sync::Arc;
 
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::program::Exit;
+use algonius_actors::model::program::ProcessExit;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
 use super::fixture::{ServiceInstance, WardenFixture};
 use super::holder_options;
-use crate::process_holders::link::HolderLink;
+use crate::process_holders::holder_link::HolderLink;
 use crate::process_holders::reattach;
-use crate::process_holders::{HolderCommand, LaunchOptions, ProcessHolders};
+use crate::process_holders::{HolderCommand, ProcessHolderOptions, ProcessHolders};
 use crate::protocol::frame::{HolderEvent, HolderOrder, STDIN_JOURNAL_VERSION, SecretValue};
-use crate::protocol::packet::{receive, send};
+use crate::protocol::packet::{receive_packet, send_packet};
 use crate::protocol::peer_auth::HolderKey;
-use crate::{Launch, OutputMemory, SpawnedProgram, Stdin, StdinJournal, StdinJournalError, Warden};
+use crate::{
+    LaunchRequest, OutputMemory, SpawnedProgram, StdinJournal, StdinJournalError, StdinSource,
+    Warden,
+};
 
 /// Script that copies its input to a file, and then ends.
-const COPY: &str = "cat > got; exit 3";
+const COPY_SCRIPT: &str = "cat > got; exit 3";
 
-fn journaled_launch(fixture: &WardenFixture, id: ExecutionId, script: &str) -> Launch {
-    Launch { stdin: Stdin::Journaled, ..fixture.shell(id, script) }
+fn journaled_launch(fixture: &WardenFixture, id: ExecutionId, script: &str) -> LaunchRequest {
+    LaunchRequest { stdin: StdinSource::Journaled, ..fixture.shell(id, script) }
 }
 
 fn copied_input(fixture: &WardenFixture) -> String {
@@ -47,7 +50,7 @@ fn claim_and_adopt(service: &ServiceInstance, id: ExecutionId) -> SpawnedProgram
 fn a_fed_input_survives_services_until_it_is_closed() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let mut service = fixture.start_service();
-    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
+    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
     let mut expected = String::new();
     for number in 0..3 {
         let mut journal = take_journal(&mut spawned);
@@ -71,7 +74,7 @@ fn a_fed_input_survives_services_until_it_is_closed() {
     });
     expected.push_str("last\n");
     journal.close();
-    assert_eq!(service.wait(spawned.exit).unwrap(), Exit::Code(3));
+    assert_eq!(service.wait(spawned.exit).unwrap(), ProcessExit::Code(3));
     assert!(copied_input(&fixture) == expected, "each message is there once");
 }
 
@@ -109,7 +112,7 @@ fn the_journal_of_a_closed_input_can_be_read() {
 fn the_next_driver_of_a_service_continues_a_journal() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
-    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
+    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
     let mut first = take_journal(&mut spawned);
     service.runtime.block_on(async { first.write_message(b"a\n").unwrap() });
     assert!(service.holders.claim(id, AttemptId::FIRST).is_some());
@@ -119,7 +122,7 @@ fn the_next_driver_of_a_service_continues_a_journal() {
     assert_eq!((second.messages().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
     service.runtime.block_on(async { second.write_message(b"b\n").unwrap() });
     second.close();
-    assert_eq!(service.wait(spawned.exit).unwrap(), Exit::Code(3));
+    assert_eq!(service.wait(spawned.exit).unwrap(), ProcessExit::Code(3));
     assert_eq!(copied_input(&fixture), "a\nb\n");
 }
 
@@ -148,7 +151,7 @@ fn a_program_that_closes_its_input_is_reported() {
 fn an_earlier_supervisor_gets_no_journal() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
-    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
+    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
     let mut journal = take_journal(&mut spawned);
     service.runtime.block_on(async { journal.write_message(b"a\n").unwrap() });
     drop((service, spawned, journal));
@@ -178,8 +181,8 @@ fn an_earlier_supervisor_gets_no_journal() {
     });
     let program = link.programs().pop().unwrap();
     let exit = runtime.block_on(Arc::clone(&program).wait_for_exit());
-    assert_eq!((exit.unwrap(), copied_input(&fixture).as_str()), (Exit::Code(3), "a\n"));
-    let journal = runtime.block_on(program.stdin_journal(Box::new(|| {}))).unwrap();
+    assert_eq!((exit.unwrap(), copied_input(&fixture).as_str()), (ProcessExit::Code(3), "a\n"));
+    let journal = runtime.block_on(program.attach_stdin_journal(Box::new(|| {}))).unwrap();
     assert!(journal.is_none());
 }
 
@@ -190,11 +193,13 @@ fn an_earlier_process_holder_gets_no_fed_program() {
     let args = ["tests::journaled_stdin::earlier_holder", "--exact", "--nocapture"];
     let args = args.into_iter().map(Into::into).collect();
     let command = HolderCommand { program: PathBuf::from("/proc/self/exe"), args };
-    let options =
-        LaunchOptions { command, ..holder_options(&fixture.runtime_dir(), fixture.instance) };
+    let options = ProcessHolderOptions {
+        command,
+        ..holder_options(&fixture.runtime_dir(), fixture.instance)
+    };
     let holders = runtime.block_on(ProcessHolders::start(options)).unwrap();
     let id = ExecutionId::fresh();
-    let launched = runtime.block_on(holders.launch(journaled_launch(&fixture, id, COPY)));
+    let launched = runtime.block_on(holders.launch(journaled_launch(&fixture, id, COPY_SCRIPT)));
     let error = launched.map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
@@ -205,7 +210,7 @@ fn an_earlier_process_holder_gets_no_fed_program() {
         "{cause:?}"
     );
     // It refuses every order of a launch that reaches it.
-    let other = runtime.block_on(holders.launch(fixture.shell(id, COPY)));
+    let other = runtime.block_on(holders.launch(fixture.shell(id, COPY_SCRIPT)));
     assert_eq!(other.map(|_| ()).unwrap_err().raw_os_error(), Some(libc::EPERM));
 }
 
@@ -218,7 +223,7 @@ fn earlier_holder() {
     let socket = io::stdin().as_fd().try_clone_to_owned().unwrap();
     loop {
         poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE).unwrap();
-        let Some(packet) = receive(&socket).unwrap() else { return };
+        let Some(packet) = receive_packet(&socket).unwrap() else { return };
         let answer = match HolderOrder::decode(&packet.frame) {
             Some(HolderOrder::Hello { .. }) => HolderEvent::Hello {
                 version: STDIN_JOURNAL_VERSION - 1,
@@ -229,6 +234,6 @@ fn earlier_holder() {
             }
             _ => continue,
         };
-        send(&socket, &answer.encode(), &[]).unwrap();
+        send_packet(&socket, &answer.encode(), &[]).unwrap();
     }
 }

@@ -19,29 +19,29 @@ use crate::output::memory_account::MemoryAccount;
 use crate::output::program_streams::create_journaled_stdin;
 use crate::output::stdin_journal::{StdinEnds, StdinState};
 use crate::process::signal::reset_signal_handlers;
-use crate::protocol::packet::{Packet, receive, register_fd, send, socket_pair};
+use crate::protocol::packet::{Packet, receive_packet, register_fd, send_packet, socket_pair};
 use crate::testing::WAIT_TIMEOUT;
 use crate::{OutputMemory, StdinJournal, StdinJournalError};
 
-const KILLS: u32 = 400;
+const KILL_COUNT: u32 = 400;
 
 /// Returns the journal as the next writer gets it.
 pub(super) fn attach(
     ends: &StdinEnds,
     account: &MemoryAccount,
 ) -> Result<StdinJournal, StdinJournalError> {
-    let state = StdinState::of(ends.clone(), account).try_lock_owned().unwrap();
+    let state = StdinState::new_shared(ends.clone(), account).try_lock_owned().unwrap();
     Ok(StdinJournal::attach(state, Box::new(|| {}))?.unwrap())
 }
 
 /// Process that writes to a journal: this test program.
-pub(super) struct Writer {
+pub(super) struct WriterProcess {
     pub(super) child: Child,
     /// Receives the numbers of the lines that precede an emptied journal.
     reports: AsyncFd<Arc<OwnedFd>>,
 }
 
-impl Writer {
+impl WriterProcess {
     /// Writes lines until it is killed.
     const WRITE_FOREVER: u8 = 0;
     /// Writes one line.
@@ -50,10 +50,10 @@ impl Writer {
     pub(super) const WRITE_UNREAD: u8 = 2;
 
     /// Starts a writer, whose next line has at least this number.
-    pub(super) fn start(ends: &StdinEnds, task: u8, number: u64) -> Self {
+    pub(super) fn start(ends: &StdinEnds, mode: u8, number: u64) -> Self {
         let (test_end, child_end) = socket_pair().unwrap();
-        let frame = [&[task][..], &number.to_le_bytes()].concat();
-        send(&test_end, &frame, &[ends.pipe.as_raw_fd(), ends.journal.as_raw_fd()]).unwrap();
+        let frame = [&[mode][..], &number.to_le_bytes()].concat();
+        send_packet(&test_end, &frame, &[ends.pipe.as_raw_fd(), ends.journal.as_raw_fd()]).unwrap();
         let mut command = Command::new("/proc/self/exe");
         command.args(["tests::killed_writers::writer", "--exact", "--nocapture"]);
         command.stdin(Stdio::from(child_end)).stdout(Stdio::null());
@@ -62,8 +62,8 @@ impl Writer {
     }
 
     /// Returns its next report; `None` if it has ended.
-    async fn report(&self) -> Option<u64> {
-        let report = self.reports.async_io(Interest::READABLE, receive);
+    async fn next_report(&self) -> Option<u64> {
+        let report = self.reports.async_io(Interest::READABLE, receive_packet);
         let packet = timeout(WAIT_TIMEOUT, report).await.unwrap().unwrap()?;
         Some(u64::from_le_bytes(packet.frame.try_into().unwrap()))
     }
@@ -72,7 +72,7 @@ impl Writer {
     async fn kill(mut self, mut last: u64) -> u64 {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        while let Some(report) = self.report().await {
+        while let Some(report) = self.next_report().await {
             last = report;
         }
         last
@@ -91,34 +91,34 @@ fn writer() {
 
 async fn run_writer() {
     let socket = io::stdin().as_fd().try_clone_to_owned().unwrap();
-    let Packet { frame, fds } = receive(&socket).unwrap().unwrap();
-    let (task, number) = frame.split_first().unwrap();
+    let Packet { frame, fds } = receive_packet(&socket).unwrap().unwrap();
+    let (mode, number) = frame.split_first().unwrap();
     let [pipe, journal] = <[OwnedFd; 2]>::try_from(fds).unwrap().map(Arc::new);
-    let account = OutputMemory::with_limit(1 << 30).account();
-    if *task == Writer::WRITE_UNREAD {
+    let account = OutputMemory::with_limit(1 << 30).new_account();
+    if *mode == WriterProcess::WRITE_UNREAD {
         reset_signal_handlers();
     }
     let mut journal = attach(&StdinEnds { pipe, journal }, &account).unwrap();
-    if *task == Writer::WRITE_UNREAD {
+    if *mode == WriterProcess::WRITE_UNREAD {
         assert!(matches!(journal.write_message(b"a\n"), Err(StdinJournalError::Closed)));
         assert!(matches!(journal.deliver().await, Err(StdinJournalError::Closed)));
         return;
     }
     let reported = u64::from_le_bytes(number.try_into().unwrap());
     let mut number = next_number(&journal.messages().unwrap()).unwrap_or(reported);
-    send(&socket, &number.to_le_bytes(), &[]).unwrap();
+    send_packet(&socket, &number.to_le_bytes(), &[]).unwrap();
     loop {
         journal.write_message(&line(number)).unwrap();
         number += 1;
         // Sometimes several lines wait for the pipe.
-        if number.is_multiple_of(8) || *task == Writer::WRITE_ONE_LINE {
+        if number.is_multiple_of(8) || *mode == WriterProcess::WRITE_ONE_LINE {
             journal.deliver().await.unwrap();
         }
-        if *task == Writer::WRITE_ONE_LINE {
-            return send(&socket, &number.to_le_bytes(), &[]).unwrap();
+        if *mode == WriterProcess::WRITE_ONE_LINE {
+            return send_packet(&socket, &number.to_le_bytes(), &[]).unwrap();
         }
         // An empty journal does not tell the number of the next line.
-        if number.is_multiple_of(32) && send(&socket, &number.to_le_bytes(), &[]).is_ok() {
+        if number.is_multiple_of(32) && send_packet(&socket, &number.to_le_bytes(), &[]).is_ok() {
             clear_journal(&mut journal).await;
         }
     }
@@ -196,11 +196,11 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
     let verifier = verify(program.stdout.take().unwrap());
     let journal = File::from(ends.journal.try_clone().unwrap());
     let (mut number, mut torn, mut random) = (0, 0, 1_u32);
-    for kill in 0..KILLS {
-        let writer = Writer::start(&ends, Writer::WRITE_FOREVER, number);
+    for kill in 0..KILL_COUNT {
+        let writer = WriterProcess::start(&ends, WriterProcess::WRITE_FOREVER, number);
         // Every eighth writer is killed before it reports, most of them while they start.
         if kill % 8 > 0 {
-            number = writer.report().await.unwrap();
+            number = writer.next_report().await.unwrap();
         }
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         // The moment of the kill is the input of this test.
@@ -212,8 +212,8 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
         }
     }
     if !verifier.is_finished() {
-        let mut writer = Writer::start(&ends, Writer::WRITE_ONE_LINE, number);
-        while let Some(report) = writer.report().await {
+        let mut writer = WriterProcess::start(&ends, WriterProcess::WRITE_ONE_LINE, number);
+        while let Some(report) = writer.next_report().await {
             number = report;
         }
         assert!(writer.child.wait().unwrap().success());
@@ -221,6 +221,6 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
     drop(ends);
     assert_eq!(verifier.join().unwrap(), Ok(number));
     assert!(program.wait().unwrap().success());
-    assert!(torn > 0, "no kill of {KILLS} came during a write of {number} lines");
-    println!("{number} lines, {torn} torn of {KILLS}");
+    assert!(torn > 0, "no kill of {KILL_COUNT} came during a write of {number} lines");
+    println!("{number} lines, {torn} torn of {KILL_COUNT}");
 }

@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 
 use algonius_actors::model::id::ExecutionId;
 
-use super::fixture::{IGNORES_SIGTERM, WardenFixture};
+use super::fixture::{SCRIPT_IGNORING_SIGTERM, WardenFixture};
 use crate::OutputMemory;
-use crate::process_holders::link::HolderLink;
+use crate::process_holders::holder_link::HolderLink;
 use crate::process_holders::reattach;
 use crate::protocol::frame::{FRAME_VERSION, HolderOrder, SecretValue};
-use crate::protocol::packet::send;
+use crate::protocol::packet::send_packet;
 use crate::protocol::peer_auth::HolderKey;
 
 const SECRET: [u8; 32] = [7; 32];
@@ -21,7 +21,7 @@ fn a_warden_returns_its_secret_to_each_next_service() {
     let service = fixture.start_service();
     assert_eq!(service.holders.stored_secret().count(), 0);
     service.wait(service.holders.store_secret(SECRET.to_vec()));
-    let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
+    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.alive(id).len() == 3);
     drop((service, spawned));
     for _ in 0..2 {
@@ -40,7 +40,7 @@ fn a_later_warden_gets_the_secret_too() {
     service.kill_warden();
     service.wait_until(|| service.holders.pids().is_empty());
     let id = ExecutionId::fresh();
-    let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
+    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.alive(id).len() == 3);
     drop((service, spawned));
     assert_eq!(
@@ -56,7 +56,7 @@ fn older_protocol_versions_are_not_sent_the_secret() {
     let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     service.wait(service.holders.store_secret(SECRET.to_vec()));
-    let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
+    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.alive(id).len() == 3);
     drop((service, spawned));
     let folder = OwnedFd::from(File::open(fixture.runtime_dir()).unwrap());
@@ -69,7 +69,7 @@ fn older_protocol_versions_are_not_sent_the_secret() {
                 // The process holder detects the end of the earlier connection with a delay.
                 let socket = reattach::connect_socket(&folder, &name).unwrap();
                 let Ok(socket) = key.authenticate(socket).await else { continue };
-                _ = send(&socket, &[99, 1, 2], &[]);
+                _ = send_packet(&socket, &[99, 1, 2], &[]);
                 let link = HolderLink::open(socket, OutputMemory::with_limit(1 << 20)).unwrap();
                 link.send_order(
                     HolderOrder::Hello {

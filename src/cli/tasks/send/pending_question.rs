@@ -40,10 +40,10 @@ pub(super) enum PromptResult {
 
 impl PendingQuestion {
     /// Returns the question of a task or event in this state with this message; `None` in a state without a question.
-    pub(super) fn of(event: &Value, state: &str, message: String) -> Option<Self> {
+    pub(super) fn from_status(event: &Value, state: &str, message: String) -> Option<Self> {
         match state {
             "input-required" => {
-                let interaction = PublishedInteraction::list(event).into_iter().next();
+                let interaction = PublishedInteraction::from_status(event).into_iter().next();
                 let text = interaction.as_ref().map_or(message, PublishedInteraction::text);
                 Some(Self { text, interaction })
             }
@@ -81,7 +81,7 @@ impl PendingQuestion {
             let Some(interaction) = &self.interaction else {
                 return Ok(PromptResult::Answered(message_params(task.id, &line, None)));
             };
-            match interaction.answer(&line) {
+            match interaction.answer_metadata(&line) {
                 Some(metadata) => {
                     let params = message_params(task.id, &line, Some(metadata));
                     return Ok(PromptResult::Answered(params));
@@ -98,10 +98,13 @@ impl PendingQuestion {
             tokio::time::sleep(POLL_INTERVAL).await;
             // A service that cannot be reached may come back, and the question outlives its restart.
             let params = json!({"id": task.id});
-            let Ok(current) = task.client.request(task.agent, "tasks/get", params).await else {
+            let Ok(current) = task.client.call_rpc(task.agent, "tasks/get", params).await else {
                 continue;
             };
-            if PublishedInteraction::list(&current).iter().all(|open| open.id != interaction.id) {
+            if PublishedInteraction::from_status(&current)
+                .iter()
+                .all(|open| open.id != interaction.id)
+            {
                 return;
             }
         }

@@ -2,7 +2,7 @@
 
 use algonius_a2a::interaction::INTERACTIONS_EXTENSION;
 use algonius_actors::decide::permission::answer::{self, NO_OPTION_ID, YES_OPTION_ID};
-use algonius_actors::model::interaction::{AnswerValue, InteractionKind, Question, QuestionOption};
+use algonius_actors::model::interaction::{AnswerValue, Question, QuestionKind, QuestionOption};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ pub(super) struct PublishedInteraction {
     /// Teams whose runs passed the request on, and the agent that opened the question; empty without a team.
     #[serde(default)]
     path: Vec<String>,
-    kind: InteractionKind,
+    kind: QuestionKind,
     message: String,
     #[serde(default)]
     options: Vec<QuestionOption>,
@@ -37,7 +37,7 @@ struct RequestedCall {
 
 impl PublishedInteraction {
     /// Returns the open interactions of a task or of a status event, in their order.
-    pub(super) fn list(task: &Value) -> Vec<Self> {
+    pub(super) fn from_status(task: &Value) -> Vec<Self> {
         let metadata = task.pointer("/status/message/metadata");
         let list = metadata.and_then(|metadata| {
             metadata.get(INTERACTIONS_EXTENSION)?.get("interactions")?.as_array()
@@ -53,11 +53,11 @@ impl PublishedInteraction {
     /// that a value of the agent cannot look like another one.
     pub(super) fn text(&self) -> String {
         let mut lines = vec![match self.kind.is_permission() {
-            true => terminal_text::value_line(self.message.trim_end()),
+            true => terminal_text::escape_value_line(self.message.trim_end()),
             false => self.message.trim_end().to_owned(),
         }];
         let row = |name: &str, value: &String| {
-            format!("  {name:<7}  {}", terminal_text::value_line(value))
+            format!("  {name:<7}  {}", terminal_text::escape_value_line(value))
         };
         if !self.path.is_empty() {
             lines.push(row("agent", &self.path.join(" > ")));
@@ -73,7 +73,7 @@ impl PublishedInteraction {
         if !self.kind.is_permission() {
             let options = self.options.iter();
             lines.extend(options.map(|option| {
-                terminal_text::value_line(&format!("  {}  {}", option.id, option.name))
+                terminal_text::escape_value_line(&format!("  {}  {}", option.id, option.name))
             }));
         }
         lines.extend(self.schema.iter().map(|schema| format!("  schema   {schema}")));
@@ -83,20 +83,20 @@ impl PublishedInteraction {
     /// Returns the answers that the question takes.
     pub(super) const fn expected_answer(&self) -> &'static str {
         match self.kind {
-            InteractionKind::ToolPermission | InteractionKind::FileApproval => {
+            QuestionKind::ToolPermission | QuestionKind::FileApproval => {
                 "`yes` allows this call, `no` denies it"
             }
-            InteractionKind::Confirmation if self.options.is_empty() => "`yes` or `no`",
-            InteractionKind::Confirmation => "the id of an option",
-            InteractionKind::Choice => "the id of an option, or a text",
-            InteractionKind::TextInput => "a text",
-            InteractionKind::Form => "a JSON object with a member for each field",
+            QuestionKind::Confirmation if self.options.is_empty() => "`yes` or `no`",
+            QuestionKind::Confirmation => "the id of an option",
+            QuestionKind::Choice => "the id of an option, or a text",
+            QuestionKind::TextInput => "a text",
+            QuestionKind::Form => "a JSON object with a member for each field",
         }
     }
 
     /// Returns the metadata of a message with the answer that a line gives; `None` if the line gives none. The digest
     /// binds the answer to the question that the person has read.
-    pub(super) fn answer(&self, line: &str) -> Option<Value> {
+    pub(super) fn answer_metadata(&self, line: &str) -> Option<Value> {
         let (name, value) = match self.answer_value(line.trim())? {
             AnswerValue::Allow => ("verdict", "allow".into()),
             AnswerValue::Deny { .. } => ("verdict", "deny".into()),
@@ -113,17 +113,17 @@ impl PublishedInteraction {
     }
 
     fn answer_value(&self, line: &str) -> Option<AnswerValue> {
-        if self.kind == InteractionKind::Form {
+        if self.kind == QuestionKind::Form {
             let values: Value = serde_json::from_str(line).ok()?;
             return values.is_object().then_some(AnswerValue::Form { values });
         }
-        let has_verdict = self.kind.is_permission() || self.kind == InteractionKind::Confirmation;
+        let has_verdict = self.kind.is_permission() || self.kind == QuestionKind::Confirmation;
         let word = match line {
             "y" | "Y" if has_verdict => YES_OPTION_ID,
             "n" | "N" if has_verdict => NO_OPTION_ID,
             line => line,
         };
-        answer::from_text(&self.question(), word)
+        answer::parse_answer(&self.question(), word)
     }
 
     fn question(&self) -> Question {
@@ -149,12 +149,14 @@ mod tests {
         let metadata =
             json!({INTERACTIONS_EXTENSION: {"interactions": [entry, {"kind": "later"}]}});
         let task = json!({"status": {"message": {"metadata": metadata}}});
-        let [interaction] = PublishedInteraction::list(&task).try_into().unwrap();
+        let [interaction] = PublishedInteraction::from_status(&task).try_into().unwrap();
         interaction
     }
 
     fn answer(interaction: &PublishedInteraction, line: &str) -> Option<Value> {
-        interaction.answer(line).map(|answer| answer[INTERACTIONS_EXTENSION]["answers"][0].clone())
+        interaction
+            .answer_metadata(line)
+            .map(|answer| answer[INTERACTIONS_EXTENSION]["answers"][0].clone())
     }
 
     #[test]

@@ -7,11 +7,11 @@ use hyper::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::answer_text::AnswerText;
+use super::answer_printer::AnswerPrinter;
 use super::pending_question::{PausedExecution, PendingQuestion, PromptResult};
 use super::typed_lines::TypedLines;
-use super::{finish, message_text, text_at};
-use crate::cli::client::error_response::result_of;
+use super::{message_text, report_outcome, text_at};
+use crate::cli::client::error_response::take_rpc_result;
 use crate::cli::client::sse_stream::SseStream;
 use crate::cli::client::{RequestHeader, ServiceClient};
 use crate::cli::error::CliError;
@@ -33,7 +33,7 @@ pub(crate) struct StreamedSend<'d> {
     /// Id of the task, once it is known.
     task_id: Option<String>,
     state: String,
-    answer: AnswerText<'d>,
+    answer: AnswerPrinter<'d>,
     /// True if the standard error of the program is shown.
     shows_stderr: bool,
     /// True if the user has canceled the task.
@@ -73,7 +73,7 @@ impl<'d> StreamedSend<'d> {
             interrupt: interrupt.map_err(|source| CliError::Input { source })?,
             task_id: None,
             state: String::new(),
-            answer: AnswerText::new(out),
+            answer: AnswerPrinter::new(out),
             shows_stderr,
             is_cancelled: false,
             deferred_until: String::new(),
@@ -94,18 +94,20 @@ impl<'d> StreamedSend<'d> {
                     // The status of the task names the question that is open now.
                     self.progress.clear();
                     self.out.print_note(&refusal.message);
-                    self.paused_task().await?
+                    self.fetch_pause_reason().await?
                 }
                 pause => pause?,
             };
-            let PauseReason::InputRequired(question) = pause else { return self.end().await };
+            let PauseReason::InputRequired(question) = pause else {
+                return self.report_end().await;
+            };
             if !self.can_prompt() {
-                return self.end().await;
+                return self.report_end().await;
             }
             request = match self.prompt(&question).await? {
                 PromptResult::Answered(params) => ("message/stream", params),
                 PromptResult::Closed => ("tasks/resubscribe", json!({"id": self.task_id})),
-                PromptResult::Abandoned => return self.end().await,
+                PromptResult::Abandoned => return self.report_end().await,
             };
         }
     }
@@ -165,7 +167,7 @@ impl<'d> StreamedSend<'d> {
         let headers: Vec<RequestHeader> = cursor.into_iter().chain(stderr_header).collect();
         tokio::select! {
             opened = self.client.open_rpc_stream(self.agent, request, &headers) => {
-                opened.map(SseStream::of)
+                opened.map(SseStream::new)
             }
             _ = self.interrupt.recv() => Err(self.detached_error()),
         }
@@ -178,8 +180,8 @@ impl<'d> StreamedSend<'d> {
                 event = stream.next() => {
                     let Some(event) = event? else { return Ok(None) };
                     let invalid_event = |_| CliError::UnexpectedResponse { reason: "an event is not JSON" };
-                    let answer = serde_json::from_str(&event.data).map_err(invalid_event)?;
-                    return result_of(answer).map(Some);
+                    let response = serde_json::from_str(&event.data).map_err(invalid_event)?;
+                    return take_rpc_result(response).map(Some);
                 }
                 () = self.progress.tick() => {}
                 _ = self.interrupt.recv() => self.cancel().await?,
@@ -216,7 +218,7 @@ impl<'d> StreamedSend<'d> {
         let kind = event.get("kind").and_then(Value::as_str).unwrap_or_default();
         match kind {
             "artifact-update" => {
-                self.answer.show(event, &mut self.progress);
+                self.answer.print_update(event, &mut self.progress);
                 None
             }
             _ => self.handle_status(event, kind),
@@ -253,16 +255,16 @@ impl<'d> StreamedSend<'d> {
         match self.state.as_str() {
             "completed" | "failed" | "canceled" | "rejected" => Some(PauseReason::Ended),
             state => {
-                let question = PendingQuestion::of(event, state, message);
+                let question = PendingQuestion::from_status(event, state, message);
                 question.map(|question| PauseReason::InputRequired(Box::new(question)))
             }
         }
     }
 
     /// Reads the task once more; it counts as ended if no question is open.
-    async fn paused_task(&mut self) -> Result<PauseReason, CliError> {
+    async fn fetch_pause_reason(&mut self) -> Result<PauseReason, CliError> {
         let params = json!({"id": self.task_id});
-        let task = self.client.request(self.agent, "tasks/get", params).await?;
+        let task = self.client.call_rpc(self.agent, "tasks/get", params).await?;
         text_at(&task, "/status/state").clone_into(&mut self.state);
         let message = message_text(task.pointer("/status/message"));
         match self.pause_reason(&task, message) {
@@ -307,17 +309,17 @@ impl<'d> StreamedSend<'d> {
     }
 
     /// Reports the end. Requests the whole answer, because the stream also contains the pieces of failed attempts.
-    async fn end(mut self) -> Result<(), CliError> {
+    async fn report_end(mut self) -> Result<(), CliError> {
         self.progress.clear();
         let Some(task) = &self.task_id else {
             return Err(CliError::UnexpectedResponse { reason: "the stream has no task" });
         };
-        let task = self.client.request(self.agent, "tasks/get", json!({"id": task})).await?;
+        let task = self.client.call_rpc(self.agent, "tasks/get", json!({"id": task})).await?;
         if self.out.is_json() {
-            return finish((self.client, self.agent), &task, |_| {}, self.out).await;
+            return report_outcome((self.client, self.agent), &task, |_| {}, self.out).await;
         }
-        let print = |full_text: &str| self.answer.complete(full_text);
-        finish((self.client, self.agent), &task, print, self.out).await
+        let print = |full_text: &str| self.answer.print_rest(full_text);
+        report_outcome((self.client, self.agent), &task, print, self.out).await
     }
 }
 

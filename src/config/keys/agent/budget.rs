@@ -1,10 +1,10 @@
 //! `[agents.<id>.budget]`: limits of an agent per execution and per day.
 
 use algonius_actors::model::agent::budget::{
-    self, BudgetMeasure, BudgetSpec, Zone, to_micros, zone,
+    self, BudgetMeasure, BudgetSpec, Zone, parse_zone, to_micros,
 };
 
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::{Section, ValueBounds, ValueShape, value};
 
 /// Bounds of counts, above any real usage.
@@ -27,9 +27,9 @@ pub(crate) fn read(mut section: Section<'_>) -> BudgetSpec {
 
 fn read_zone(section: &mut Section<'_>) -> Zone {
     let Some(name) = section.nonblank("zone") else { return Zone::default() };
-    zone(&name.value).unwrap_or_else(|| {
-        let diagnostic =
-            from_message("there is no such time zone").hint("write one such as `Europe/Berlin`");
+    parse_zone(&name.value).unwrap_or_else(|| {
+        let diagnostic = new_diagnostic("there is no such time zone")
+            .with_hint("write one such as `Europe/Berlin`");
         section.reader.error(&name.position, diagnostic);
         Zone::default()
     })
@@ -37,13 +37,13 @@ fn read_zone(section: &mut Section<'_>) -> Zone {
 
 /// Reads the configured limits; other measures have none.
 fn budget_limits(mut section: Section<'_>) -> budget::BudgetLimits {
-    let amount = |measure: &BudgetMeasure| Some((*measure, amount(&mut section, *measure)?));
+    let amount = |measure: &BudgetMeasure| Some((*measure, read_amount(&mut section, *measure)?));
     let limits = BudgetMeasure::ALL.iter().filter_map(amount).collect();
     section.finish();
     limits
 }
 
-fn amount(section: &mut Section<'_>, measure: BudgetMeasure) -> Option<u64> {
+fn read_amount(section: &mut Section<'_>, measure: BudgetMeasure) -> Option<u64> {
     let key = measure.as_str();
     let entry = section.entry(key);
     let (amount, shape) = match measure {

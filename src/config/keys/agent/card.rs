@@ -1,9 +1,9 @@
 //! Card-only settings: its listed bindings, the provider of the agent, and the documentation.
 
-use algonius_actors::model::access::endpoint_config::{Binding, CardDetails, Provider};
+use algonius_actors::model::access::endpoint_config::{Binding, CardDetails, ProviderOrganization};
 
-use crate::config::diagnostics::from_message;
-use crate::config::table::{Section, keyword_list};
+use crate::config::diagnostics::new_diagnostic;
+use crate::config::table::{Section, read_keyword_list};
 
 /// Schemes of URLs that a browser opens.
 const SCHEMES: [&str; 2] = ["https://", "http://"];
@@ -12,15 +12,15 @@ const SCHEMES: [&str; 2] = ["https://", "http://"];
 pub(crate) fn bindings(section: &mut Section<'_>, offered: &[Binding]) -> Vec<Binding> {
     const KEY: &str = "card_bindings";
     let is_given = section.has(KEY);
-    let configured = keyword_list(section, KEY, Binding::ALL, Binding::as_str);
+    let configured = read_keyword_list(section, KEY, Binding::ALL, Binding::as_str);
     if !is_given {
         return offered.to_vec();
     }
     for binding in configured.iter().filter(|binding| !offered.contains(binding)) {
         let diagnostic =
-            from_message(format!("lists `{}`, which `bindings` leaves out", binding.as_str()))
-                .hint("a card can list only what the agent is served over");
-        section.reader.error(&section.position.below(KEY).hidden(), diagnostic);
+            new_diagnostic(format!("lists `{}`, which `bindings` leaves out", binding.as_str()))
+                .with_hint("a card can list only what the agent is served over");
+        section.reader.error(&section.position.below(KEY).unprintable(), diagnostic);
     }
     configured
 }
@@ -35,18 +35,18 @@ pub(crate) fn details(section: &mut Section<'_>, default: &CardDetails) -> CardD
 }
 
 /// Reads `provider`; the protocol requires both of its fields.
-pub(crate) fn provider(section: &mut Section<'_>) -> Option<Provider> {
+pub(crate) fn provider(section: &mut Section<'_>) -> Option<ProviderOrganization> {
     let is_given = section.has("provider");
     let mut provider = section.section("provider");
     let organization = provider.nonblank("organization").map(|text| text.value);
     let url = url(&mut provider, "url");
     if is_given {
         for key in ["organization", "url"].into_iter().filter(|key| !provider.has(key)) {
-            provider.reader.error(&provider.position.below(key).hidden(), "is needed");
+            provider.reader.error(&provider.position.below(key).unprintable(), "is needed");
         }
     }
     provider.finish();
-    Some(Provider { organization: organization?, url: url? })
+    Some(ProviderOrganization { organization: organization?, url: url? })
 }
 
 /// Reads the examples of a skill.
@@ -65,7 +65,7 @@ fn url(section: &mut Section<'_>, key: &'static str) -> Option<String> {
     let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     if authority.contains('@') {
         // A card is public.
-        section.reader.error(&text.position.hidden(), "must not hold a name or password");
+        section.reader.error(&text.position.unprintable(), "must not hold a name or password");
         return None;
     }
     let is_plain = text.value.chars().all(|letter| !letter.is_whitespace() && !letter.is_control());

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use algonius_actors::model::interaction::ApprovalTerms;
 use algonius_actors::model::permission::{
-    OWNER_APPROVER, OnTimeout, OnUnauthorized, PermissionPolicy, PermissionRule, PermissionVerdict,
+    OWNER_APPROVER, PermissionPolicy, PermissionRule, PermissionVerdict, TimeoutAction,
+    UnauthorizedCallAction,
 };
 
-use crate::config::table::{Section, Spanned, ValueBounds, ValueShape, value};
+use crate::config::table::{Positioned, Section, ValueBounds, ValueShape, value};
 
 /// Words of the configuration. `approve` is another word for `ask`: a person approves the call.
 const VERDICTS: [(&str, PermissionVerdict); 4] = [
@@ -27,25 +28,31 @@ const TOOL_CALL_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100_000, 1000);
 pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<PermissionPolicy> {
     let is_given = agent.has("consent");
     if is_given && !is_interactive {
-        let position = agent.position.below("consent").hidden();
+        let position = agent.position.below("consent").unprintable();
         agent.reader.error(&position, "has a meaning with `protocol` only");
     }
     let mut section = agent.section("consent");
     let policy = PermissionPolicy {
         rules: rules(&mut section),
-        tools: tools(section.section("tools")),
-        default: section
+        tool_verdicts: tools(section.section("tools")),
+        default_verdict: section
             .keyword("default", &VERDICTS)
             .map_or(PermissionVerdict::Ask, |found| found.value),
         timeout: section.seconds("timeout", TIMEOUT_BOUNDS),
         on_timeout: section
-            .keyword("on_timeout", &[("deny", OnTimeout::Deny), ("cancel", OnTimeout::Cancel)])
+            .keyword(
+                "on_timeout",
+                &[("deny", TimeoutAction::Deny), ("cancel", TimeoutAction::Cancel)],
+            )
             .map(|found| found.value)
             .unwrap_or_default(),
         on_unauthorized: section
             .keyword(
                 "unauthorized",
-                &[("stop", OnUnauthorized::Stop), ("report", OnUnauthorized::Report)],
+                &[
+                    ("stop", UnauthorizedCallAction::Stop),
+                    ("report", UnauthorizedCallAction::Report),
+                ],
             )
             .map(|found| found.value)
             .unwrap_or_default(),
@@ -79,27 +86,27 @@ fn rules(section: &mut Section<'_>) -> Vec<PermissionRule> {
     let reader = section.reader;
     let mut rules = Vec::new();
     for item in section.list("rules").unwrap_or_default() {
-        let Some(mut rule_section) = Section::of(reader, item) else { continue };
-        let then = rule_section.keyword("then", &VERDICTS).map(|found| found.value);
+        let Some(mut rule_section) = Section::from_entry(reader, item) else { continue };
+        let verdict = rule_section.keyword("then", &VERDICTS).map(|found| found.value);
         let permission_rule = PermissionRule {
-            tool: patterns(&mut rule_section, "tool"),
-            kind: patterns(&mut rule_section, "kind"),
-            command: patterns(&mut rule_section, "command"),
-            path: patterns(&mut rule_section, "path"),
-            then,
+            tool_patterns: patterns(&mut rule_section, "tool"),
+            tool_kinds: patterns(&mut rule_section, "kind"),
+            command_patterns: patterns(&mut rule_section, "command"),
+            path_patterns: patterns(&mut rule_section, "path"),
+            verdict,
         };
         let conditions = [
-            &permission_rule.tool,
-            &permission_rule.kind,
-            &permission_rule.command,
-            &permission_rule.path,
+            &permission_rule.tool_patterns,
+            &permission_rule.tool_kinds,
+            &permission_rule.command_patterns,
+            &permission_rule.path_patterns,
         ];
-        if then.is_none() && !rule_section.has("then") {
-            reader.error(&rule_section.position.below("then").hidden(), "is needed");
+        if verdict.is_none() && !rule_section.has("then") {
+            reader.error(&rule_section.position.below("then").unprintable(), "is needed");
         }
         if conditions.iter().all(|patterns| patterns.is_empty()) {
             let diagnostic = "needs a condition: `tool`, `kind`, `command` or `path`";
-            reader.error(&rule_section.position.clone().hidden(), diagnostic);
+            reader.error(&rule_section.position.clone().unprintable(), diagnostic);
         }
         rule_section.finish();
         rules.push(permission_rule);
@@ -123,7 +130,7 @@ fn tools(section: Section<'_>) -> BTreeMap<String, PermissionVerdict> {
     let reader = section.reader;
     let mut tools = BTreeMap::new();
     for (name, entry) in section.entries() {
-        let entry = Spanned { position: entry.position.hidden(), ..entry };
+        let entry = Positioned { position: entry.position.unprintable(), ..entry };
         let Some(word) = value::text(reader, &entry) else { continue };
         match VERDICTS.iter().find(|(known, _)| *known == word) {
             Some((_, verdict)) => _ = tools.insert(name.value, *verdict),

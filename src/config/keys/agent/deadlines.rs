@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use algonius_actors::model::agent::Deadlines;
+use algonius_actors::model::agent::PhaseTimeouts;
 
-use crate::config::diagnostics::{Severity, from_message};
+use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{Section, value};
 
 /// Reads the deadlines of an agent.
-pub(crate) fn read(section: &mut Section<'_>, limits: &AgentSettingBounds) -> Deadlines {
+pub(crate) fn read(section: &mut Section<'_>, limits: &AgentSettingBounds) -> PhaseTimeouts {
     let timeout = section.seconds("timeout", limits.timeout);
-    Deadlines {
+    PhaseTimeouts {
         start: section.seconds("start_timeout", limits.start_timeout),
         run: timeout,
         idle: idle_timeout(section, limits, timeout),
@@ -24,16 +24,16 @@ pub(crate) fn read(section: &mut Section<'_>, limits: &AgentSettingBounds) -> De
 /// anyway.
 fn idle_timeout(
     section: &mut Section<'_>,
-    limits: &AgentSettingBounds,
+    bounds: &AgentSettingBounds,
     timeout: Duration,
 ) -> Option<Duration> {
     let entry = section.entry("idle_timeout")?;
-    let seconds = value::seconds(section.reader, &entry, limits.idle_timeout)?;
+    let seconds = value::seconds(section.reader, &entry, bounds.idle_timeout)?;
     let idle = Duration::try_from_secs_f64(seconds).ok()?;
     if idle >= timeout {
-        let diagnostic = from_message("means nothing: `timeout` passes before it");
-        let diagnostic = diagnostic.hint("lower it, or leave it out");
-        section.reader.record(Severity::Warning, &entry.position, diagnostic);
+        let diagnostic = new_diagnostic("means nothing: `timeout` passes before it");
+        let diagnostic = diagnostic.with_hint("lower it, or leave it out");
+        section.reader.record_fault(Severity::Warning, &entry.position, diagnostic);
     }
     Some(idle)
 }

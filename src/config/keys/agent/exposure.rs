@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use algonius_actors::model::access::endpoint_config::{
     Binding, CallerAuth, CardDetails, EndpointConfig, MessageIdPolicy, ProtocolOperation,
-    ProtocolVersion, Provider, RateLimit,
+    ProtocolVersion, ProviderOrganization, RateLimit,
 };
-use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
 use algonius_actors::model::id::AgentId;
 use sha2::{Digest, Sha256};
 
 use super::card;
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::keys::tokens;
-use crate::config::table::{Section, Spanned, ValueBounds, keyword_list};
+use crate::config::table::{Positioned, Section, ValueBounds, read_keyword_list};
 
 /// First path segments that belong to the service itself.
 const RESERVED_PATH_SEGMENTS: [&str; 8] =
@@ -31,23 +31,23 @@ pub(crate) struct AuthConfig {
     /// True if only this machine can reach the service.
     pub(crate) is_loopback: bool,
     /// Tokens that were read so far.
-    pub(crate) tokens: Vec<TokenSeed>,
+    pub(crate) tokens: Vec<ConfiguredToken>,
     /// Own paths of agents that were read so far.
-    pub(crate) paths: Vec<String>,
+    pub(crate) base_paths: Vec<String>,
     /// Default exposure, which most agents share.
-    pub(crate) default: Arc<EndpointConfig>,
+    pub(crate) default_endpoint: Arc<EndpointConfig>,
 }
 
 impl AuthConfig {
     /// Returns the settings before any agent is read. `provider` applies to every agent that names none.
     pub(crate) fn new(
         is_loopback: bool,
-        tokens: Vec<TokenSeed>,
-        provider: Option<Provider>,
+        tokens: Vec<ConfiguredToken>,
+        provider: Option<ProviderOrganization>,
     ) -> Self {
         let details = CardDetails { provider, ..CardDetails::default() };
-        let default = Arc::new(EndpointConfig { details, ..EndpointConfig::default() });
-        Self { is_loopback, tokens, paths: Vec::new(), default }
+        let default_endpoint = Arc::new(EndpointConfig { details, ..EndpointConfig::default() });
+        Self { is_loopback, tokens, base_paths: Vec::new(), default_endpoint }
     }
 }
 
@@ -59,17 +59,24 @@ pub(crate) fn read(
 ) -> Arc<EndpointConfig> {
     let mut section = agent.section("a2a");
     let table = &mut section;
-    let default = Arc::clone(&auth_config.default);
-    let bindings = keyword_list(table, "bindings", Binding::ALL, Binding::as_str);
+    let default = Arc::clone(&auth_config.default_endpoint);
+    let bindings = read_keyword_list(table, "bindings", Binding::ALL, Binding::as_str);
     let endpoint_config = EndpointConfig {
-        versions: keyword_list(table, "versions", ProtocolVersion::ALL, ProtocolVersion::as_str),
+        versions: read_keyword_list(
+            table,
+            "versions",
+            ProtocolVersion::ALL,
+            ProtocolVersion::as_str,
+        ),
         card_bindings: card::bindings(table, &bindings),
         bindings,
         details: card::details(table, &default.details),
         base_path: base_path(table, id, auth_config),
         operations: operations(table),
-        input_modes: modes(table, "input_modes").unwrap_or_else(|| default.input_modes.clone()),
-        output_modes: modes(table, "output_modes").unwrap_or_else(|| default.output_modes.clone()),
+        input_modes: media_types(table, "input_modes")
+            .unwrap_or_else(|| default.input_modes.clone()),
+        output_modes: media_types(table, "output_modes")
+            .unwrap_or_else(|| default.output_modes.clone()),
         rate_limit: rate_limit(table),
         message_id_policy: table
             .keyword("message_ids", &MESSAGE_ID_POLICIES)
@@ -94,7 +101,7 @@ pub(crate) fn read(
 /// Returns the permitted operations: the listed methods without the disabled ones.
 fn operations(section: &mut Section<'_>) -> Vec<ProtocolOperation> {
     let mut operations =
-        keyword_list(section, "methods", ProtocolOperation::ALL, ProtocolOperation::as_str);
+        read_keyword_list(section, "methods", ProtocolOperation::ALL, ProtocolOperation::as_str);
     for (key, disabled_operations) in [
         ("streaming", &[ProtocolOperation::Stream, ProtocolOperation::Subscribe][..]),
         ("push", &[ProtocolOperation::Push]),
@@ -132,13 +139,13 @@ fn base_path(
     } else if segments.first().is_some_and(|first| RESERVED_PATH_SEGMENTS.contains(first)) {
         "begins like a path of the service itself"
     } else if auth_config
-        .paths
+        .base_paths
         .iter()
         .any(|other| is_within(&path, other) || is_within(other, &path))
     {
         "is, or lies within, the path of another agent"
     } else {
-        auth_config.paths.push(path.clone());
+        auth_config.base_paths.push(path.clone());
         return Some(path);
     };
     section.reader.error(&text.position, diagnostic);
@@ -146,7 +153,7 @@ fn base_path(
 }
 
 /// Reads media types; `*/*` is any.
-pub(crate) fn modes(section: &mut Section<'_>, key: &'static str) -> Option<Vec<String>> {
+pub(crate) fn media_types(section: &mut Section<'_>, key: &'static str) -> Option<Vec<String>> {
     let texts = section.texts(key)?;
     let is_part = |part: &str| {
         let is_permitted =
@@ -154,7 +161,7 @@ pub(crate) fn modes(section: &mut Section<'_>, key: &'static str) -> Option<Vec<
         !part.is_empty() && part.chars().all(is_permitted)
     };
     if texts.is_empty() {
-        section.reader.error(&section.position.below(key).hidden(), "must name one at least");
+        section.reader.error(&section.position.below(key).unprintable(), "must name one at least");
     }
     let valid = texts.into_iter().filter_map(|text| {
         let parts = text.value.split_once('/');
@@ -214,32 +221,32 @@ fn auth(
     let is_open = !table.flag("required", credential_kind != CredentialKind::Nothing);
     let is_insecure = table.flag("insecure", false);
     if is_open && !(is_insecure && auth_config.is_loopback) {
-        let diagnostic = from_message("admits every caller who can reach the service")
-            .hint("this needs `insecure = true`, and a `server.listen` that is on loopback");
-        table.reader.error(&table.position.clone().hidden(), diagnostic);
+        let diagnostic = new_diagnostic("admits every caller who can reach the service")
+            .with_hint("this needs `insecure = true`, and a `server.listen` that is on loopback");
+        table.reader.error(&table.position.clone().unprintable(), diagnostic);
     }
     if !is_open && credential_kind == CredentialKind::Nothing {
         table.reader.error(&table.position.below("required"), "cannot be with `type = \"none\"`");
     }
     section.finish();
-    let credential = match credential_kind {
+    let caller_auth = match credential_kind {
         CredentialKind::Bearer => CallerAuth::Bearer,
         CredentialKind::ApiKey => CallerAuth::ApiKey(header),
         CredentialKind::Nothing => CallerAuth::Nothing,
     };
-    (credential, is_open)
+    (caller_auth, is_open)
 }
 
 /// Reads the agent's own token: it is valid for this agent only, to read and to run.
 fn add_own_token(
     section: &mut Section<'_>,
     id: &AgentId,
-    name: Option<Spanned<String>>,
+    name: Option<Positioned<String>>,
     auth_config: &mut AuthConfig,
 ) {
-    let position = section.position.clone().hidden();
+    let position = section.position.clone().unprintable();
     let name = name.map_or_else(|| format!("agent:{id}"), |name| name.value);
-    let token_name = Spanned { value: name, position };
+    let token_name = Positioned { value: name, position };
     let Some(text) = tokens::read_token_text(section, &token_name) else { return };
     // The hash is enough to recognize the token, so the text is not kept.
     let hash = Sha256::digest(text).into();
@@ -248,7 +255,7 @@ fn add_own_token(
         section.reader.error(&token_name.position, diagnostic);
     }
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![id.clone()]) };
-    auth_config.tokens.push(TokenSeed { name: token_name.value, hash, scope, expires: None });
+    auth_config.tokens.push(ConfiguredToken { name: token_name.value, hash, scope, expires: None });
 }
 
 /// Reads the header of the key.

@@ -5,7 +5,7 @@ use algonius_actors::model::agent::AgentKind;
 use toml::de::DeValue;
 
 use super::team;
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::keys::cognition::cognitive_agent;
 use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::Section;
@@ -66,7 +66,7 @@ pub(crate) const PROGRAM_KEYS: [&str; 43] = [
 ];
 
 /// Keys that have no meaning for a team, each with what applies instead.
-const NO_TEAM_KEYS: [(&str, &str); 7] = [
+const INAPPLICABLE_TEAM_KEYS: [(&str, &str); 7] = [
     ("access", "a team has the access of its strongest member"),
     ("answer_timeout", "a team asks no question: its members do"),
     ("idle_timeout", "set it for the members; `timeout` limits the whole run"),
@@ -77,10 +77,10 @@ const NO_TEAM_KEYS: [(&str, &str); 7] = [
 ];
 
 /// Keys that a team does not have yet.
-const FUTURE_TEAM_KEYS: [&str; 3] = ["budget", "dedup", "unredacted_response"];
+const UNSUPPORTED_TEAM_KEYS: [&str; 3] = ["budget", "dedup", "unredacted_response"];
 
 /// Keys that have no meaning for a cognitive agent, each with what applies instead.
-const NO_COGNITIVE_KEYS: [(&str, &str); 4] = [
+const INAPPLICABLE_COGNITIVE_KEYS: [(&str, &str); 4] = [
     ("answer_timeout", "a cognitive agent requests no input"),
     ("idle_timeout", "`timeout` of `[models.<prefix>]` limits a reply"),
     ("max_output_bytes", "a run with 8 MiB of text requests no further reply"),
@@ -88,8 +88,8 @@ const NO_COGNITIVE_KEYS: [(&str, &str); 4] = [
 ];
 
 /// Keys that a cognitive agent does not have yet. `consent` is also a key of programs.
-const FUTURE_COGNITIVE_KEYS: [&str; 13] = [
-    CONSENT,
+const UNSUPPORTED_COGNITIVE_KEYS: [&str; 13] = [
+    CONSENT_KEY,
     "energy",
     "engine",
     "fallback",
@@ -104,14 +104,14 @@ const FUTURE_COGNITIVE_KEYS: [&str; 13] = [
     "unredacted_response",
 ];
 /// Key of the permission policy.
-const CONSENT: &str = "consent";
+const CONSENT_KEY: &str = "consent";
 
 /// Returns the bounds of an agent's settings.
-pub(super) fn bounds(limits: &AgentSettingBounds, kind: AgentKind) -> AgentSettingBounds {
+pub(super) fn bounds(bounds: &AgentSettingBounds, kind: AgentKind) -> AgentSettingBounds {
     match kind {
-        AgentKind::Program | AgentKind::Remote => *limits,
-        AgentKind::Team => team::bounds(*limits),
-        AgentKind::Cognitive => cognitive_agent::bounds(*limits),
+        AgentKind::Program | AgentKind::Remote => *bounds,
+        AgentKind::Team => team::bounds(*bounds),
+        AgentKind::Cognitive => cognitive_agent::bounds(*bounds),
     }
 }
 
@@ -123,11 +123,11 @@ pub(super) fn read(section: &mut Section<'_>) -> AgentKind {
         AgentKind::Remote => refuse_program_keys(section, kind),
         AgentKind::Team => {
             refuse_program_keys(section, kind);
-            refuse_member_keys(section);
+            refuse_non_team_keys(section);
         }
         AgentKind::Cognitive => {
             refuse_program_keys(section, kind);
-            refuse_other_keys(section);
+            refuse_non_cognitive_keys(section);
         }
     }
     kind
@@ -139,49 +139,49 @@ fn refuse_program_keys(section: &mut Section<'_>, kind: AgentKind) {
     for key in PROGRAM_KEYS.into_iter().chain(["working_dir", "preset"]) {
         let Some(entry) = section.entry(key) else { continue };
         // Another function reports the policy of a cognitive agent.
-        let has_own_report = kind == AgentKind::Cognitive && key == CONSENT;
+        let has_own_report = kind == AgentKind::Cognitive && key == CONSENT_KEY;
         // The preset itself has many of these keys, and is reported alone.
         if (!has_preset || key == "preset") && !has_own_report {
-            let diagnostic = from_message("has a meaning for agents with a program only")
-                .hint(format!("leave it out, or leave out `kind = \"{}\"`", kind.as_str()));
-            section.reader.error(&entry.position.hidden(), diagnostic);
+            let diagnostic = new_diagnostic("has a meaning for agents with a program only")
+                .with_hint(format!("leave it out, or leave out `kind = \"{}\"`", kind.as_str()));
+            section.reader.error(&entry.position.unprintable(), diagnostic);
         }
     }
 }
 
 /// Reports each key of members in the section of a team.
-fn refuse_member_keys(section: &mut Section<'_>) {
-    for (key, hint) in NO_TEAM_KEYS {
+fn refuse_non_team_keys(section: &mut Section<'_>) {
+    for (key, hint) in INAPPLICABLE_TEAM_KEYS {
         if let Some(entry) = section.entry(key) {
-            let diagnostic = from_message("has no meaning for a team").hint(hint);
-            section.reader.error(&entry.position.hidden(), diagnostic);
+            let diagnostic = new_diagnostic("has no meaning for a team").with_hint(hint);
+            section.reader.error(&entry.position.unprintable(), diagnostic);
         }
     }
-    for key in FUTURE_TEAM_KEYS {
+    for key in UNSUPPORTED_TEAM_KEYS {
         if let Some(entry) = section.entry(key) {
-            let diagnostic = from_message("is not supported for a team yet");
-            section.reader.error(&entry.position.hidden(), diagnostic);
+            let diagnostic = new_diagnostic("is not supported for a team yet");
+            section.reader.error(&entry.position.unprintable(), diagnostic);
         }
     }
 }
 
 /// Reports each key in the section of a cognitive agent that it does not have. A preset has some of these keys, and is
 /// reported alone.
-fn refuse_other_keys(section: &mut Section<'_>) {
+fn refuse_non_cognitive_keys(section: &mut Section<'_>) {
     let has_preset = section.has("preset");
-    for (key, hint) in NO_COGNITIVE_KEYS {
+    for (key, hint) in INAPPLICABLE_COGNITIVE_KEYS {
         if let Some(entry) = section.entry(key).filter(|_| !has_preset) {
-            let diagnostic = from_message("has no meaning for a cognitive agent").hint(hint);
-            section.reader.error(&entry.position.hidden(), diagnostic);
+            let diagnostic = new_diagnostic("has no meaning for a cognitive agent").with_hint(hint);
+            section.reader.error(&entry.position.unprintable(), diagnostic);
         }
     }
-    for key in FUTURE_COGNITIVE_KEYS {
+    for key in UNSUPPORTED_COGNITIVE_KEYS {
         // Only a key that is there: the others would be suggested for unknown keys.
         if section.has(key)
             && let Some(entry) = section.entry(key).filter(|_| !has_preset)
         {
             let message = "is not supported for a cognitive agent yet";
-            section.reader.error(&entry.position.hidden(), message);
+            section.reader.error(&entry.position.unprintable(), message);
         }
     }
     if section.peek("access").and_then(DeValue::as_str) == Some("read-write")

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use algonius_actors::model::program::{ProgramSpec, Variable, VariableSecrecy};
+use algonius_actors::model::program::{EnvVariable, ProgramSpec, VariableSecrecy};
 
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::Section;
 use crate::config::table::secret::MIN_REDACTED_BYTES;
 
@@ -54,7 +54,7 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>)
         for name in NETWORK_VARIABLES {
             let Some(value) = section.reader.env(name) else { continue };
             if !program.env.contains_key(name) && !value.contains('\0') {
-                let variable = Variable { value, secrecy: VariableSecrecy::Plain };
+                let variable = EnvVariable { value, secrecy: VariableSecrecy::Plain };
                 program.env.insert(name.to_owned(), variable);
             }
         }
@@ -72,7 +72,7 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>)
 }
 
 /// Registers the password of a proxy for redaction, both encoded and decoded.
-fn register_proxy_password(section: &Section<'_>, name: &str, proxy: &mut Variable) {
+fn register_proxy_password(section: &Section<'_>, name: &str, proxy: &mut EnvVariable) {
     let Some(login) = userinfo(&proxy.value) else { return };
     let password = login.split_once(':').map_or(login, |(_, password)| password).to_owned();
     proxy.secrecy = VariableSecrecy::Secret;
@@ -81,8 +81,8 @@ fn register_proxy_password(section: &Section<'_>, name: &str, proxy: &mut Variab
             "the password in {name} has fewer than {MIN_REDACTED_BYTES} characters and is not redacted in \
              the output"
         );
-        let position = section.position.below("network_env").hidden();
-        return section.reader.warning(&position, from_message(diagnostic));
+        let position = section.position.below("network_env").unprintable();
+        return section.reader.warning(&position, new_diagnostic(diagnostic));
     }
     section.reader.register_secret(&password);
     // A program may print the password in either form.
@@ -121,10 +121,10 @@ fn percent_decode(text: &str) -> String {
 
 /// Warns about certificates that the program cannot read: its connections would fail one by one.
 fn warn_if_unreadable(section: &Section<'_>, name: &str, path: &Path, hidden: &[PathBuf]) {
-    let position = section.position.below("network_env").hidden();
+    let position = section.position.below("network_env").unprintable();
     let warn = |reason: &str| {
-        let diagnostic = from_message(format!("{name} names {}, {reason}", path.display()))
-            .hint("correct the variable of the service, or set `network_env = false`");
+        let diagnostic = new_diagnostic(format!("{name} names {}, {reason}", path.display()))
+            .with_hint("correct the variable of the service, or set `network_env = false`");
         section.reader.warning(&position, diagnostic);
     };
     if !path.exists() {

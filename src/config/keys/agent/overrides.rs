@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use algonius_actors::model::agent::OverridePolicy;
-use algonius_actors::model::program::{ProgramSpec, Variable, VariableSecrecy};
+use algonius_actors::model::program::{EnvVariable, ProgramSpec, VariableSecrecy};
 
-use crate::config::diagnostics::{Severity, from_message};
-use crate::config::keys::programs::environment::{is_name, is_secret_name};
-use crate::config::table::{Section, Spanned};
+use crate::config::diagnostics::{Severity, new_diagnostic};
+use crate::config::keys::programs::environment::{is_identifier, is_secret_name};
+use crate::config::table::{Positioned, Section};
 
 /// Names that decide which code runs, or that the service sets itself.
 const RESERVED_VARIABLES: [&str; 6] = ["PATH", "HOME", "SHELL", "BASH_ENV", "ENV", "IFS"];
@@ -40,10 +40,10 @@ fn folders(section: &mut Section<'_>, missing_severity: Severity) -> Vec<PathBuf
     for text in section.texts("working_dirs").unwrap_or_default() {
         let folder = reader.resolve(&text.value);
         if !folder.is_dir() {
-            reader.record(
+            reader.record_fault(
                 missing_severity,
                 &text.position,
-                from_message("there is no such folder"),
+                new_diagnostic("there is no such folder"),
             );
         }
         // A caller may write the folder with its links or without them.
@@ -55,7 +55,10 @@ fn folders(section: &mut Section<'_>, missing_severity: Severity) -> Vec<PathBuf
 }
 
 /// Reads the variables that a caller may set.
-fn variables(section: &mut Section<'_>, own_variables: &BTreeMap<String, Variable>) -> Vec<String> {
+fn variables(
+    section: &mut Section<'_>,
+    own_variables: &BTreeMap<String, EnvVariable>,
+) -> Vec<String> {
     let reader = section.reader;
     let mut variables = Vec::new();
     for name in section.texts("env").unwrap_or_default() {
@@ -78,7 +81,7 @@ fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<Strin
     };
     let names = section.texts("params").unwrap_or_default();
     for name in &names {
-        if !is_name(&name.value) {
+        if !is_identifier(&name.value) {
             section.reader.error(&name.position, "is not the name of a parameter");
         } else if !has_param(&name.value) {
             let diagnostic = "the agent has no such parameter in `params` or `args`";
@@ -90,13 +93,13 @@ fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<Strin
 
 /// Returns the reason why callers may not set a variable.
 fn variable_fault(
-    name: &Spanned<String>,
-    own_variables: &BTreeMap<String, Variable>,
+    name: &Positioned<String>,
+    own_variables: &BTreeMap<String, EnvVariable>,
 ) -> Option<&'static str> {
     let name = name.value.as_str();
     let is_secret =
         own_variables.get(name).is_some_and(|variable| variable.secrecy == VariableSecrecy::Secret);
-    if !is_name(name) {
+    if !is_identifier(name) {
         Some("is not the name of a variable")
     } else if RESERVED_VARIABLES.contains(&name)
         || RESERVED_PREFIXES.iter().any(|start| name.starts_with(start))

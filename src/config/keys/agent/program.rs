@@ -18,27 +18,28 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::host::sandbox::Sandbox;
 use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::stdio_protocol::StdioProtocol;
 use algonius_actors::model::program::{
-    EventDialect, InputMethod, OnServiceLoss, OutputMethod, ProgramSpec,
+    EventDialect, InputMethod, OutputMethod, ProgramSpec, ServiceLossAction,
 };
 
-use crate::config::keys::programs::command::{self, MissingProgram, ProgramCommand};
-use crate::config::keys::programs::environment::{self, is_name};
+use crate::config::keys::programs::command::{self, MissingProgramReport, ProgramCommand};
+use crate::config::keys::programs::environment::{self, is_identifier};
 use crate::config::keys::programs::search::ProgramSearch;
 use crate::config::keys::programs::working_dir;
 use arguments::Arguments;
 
-use crate::config::diagnostics::{Severity, from_message};
-use crate::config::table::{Section, Spanned, value};
+use crate::config::diagnostics::{Severity, new_diagnostic};
+use crate::config::table::{Positioned, Section, value};
 
-const INPUTS: [(&str, InputMethod); 4] = [
+const INPUT_METHODS: [(&str, InputMethod); 4] = [
     ("stdin", InputMethod::Stdin),
     ("file", InputMethod::File),
     ("args", InputMethod::Args),
     ("json-rpc", InputMethod::JsonRpc),
 ];
 
-const OUTPUTS: [(&str, OutputMethod); 9] = [
+const OUTPUT_METHODS: [(&str, OutputMethod); 9] = [
     ("stdout", OutputMethod::Stdout),
     ("file", OutputMethod::File),
     ("events", OutputMethod::Events),
@@ -67,7 +68,7 @@ pub(crate) fn read(
     missing_severity: Severity,
 ) -> Option<ConfiguredProgram> {
     let run_as = user::read(section, missing_severity);
-    let mut env = environment::read_of_agent(section, access, missing_severity);
+    let mut env = environment::read_for_agent(section, access, missing_severity);
     let agent_home = runtime::agent_home(section, (id, data_dir), run_as.is_dynamic());
     if agent_home.is_none() {
         run_as.set_variables(&mut env);
@@ -75,9 +76,9 @@ pub(crate) fn read(
     let program_runtime = runtime::read(section, agent_home, &mut env);
     let working_dir = read_working_dir(section, missing_severity);
     // The program starts with this PATH, so its command is searched there and not on that of the service.
-    let paths = env.get("PATH").map(|variable| variable.value.clone());
-    let paths = paths.or_else(|| section.reader.env("PATH"));
-    let command = command::read(section, paths.as_deref(), missing_severity, MissingProgram::AGENT);
+    let path = env.get("PATH").map(|it| it.value.clone()).or_else(|| section.reader.env("PATH"));
+    let path = path.as_deref();
+    let command = command::read(section, path, missing_severity, MissingProgramReport::AGENT);
     let arguments = Arguments::read(section, access, program_runtime.model.is_some());
     let protocol = control::protocol(section);
     arguments.check_model(section, (program_runtime.model.is_some(), protocol.is_some()));
@@ -89,25 +90,25 @@ pub(crate) fn read(
         Some(_) => (InputMethod::JsonRpc, OutputMethod::JsonRpc),
         None => (InputMethod::Stdin, OutputMethod::Stdout),
     };
-    let input = pattern(section, "input", &INPUTS, default_input);
-    let output = pattern(section, "output", &OUTPUTS, default_output);
+    let input = read_method(section, "input", &INPUT_METHODS, default_input);
+    let output = read_method(section, "output", &OUTPUT_METHODS, default_output);
     if let (Some(input), Some(output)) = (input, output) {
-        arguments.check_patterns(section, input, output);
+        arguments.check_methods(section, input, output);
     }
     let input_file = arguments::file_name(section, "input_file", "input.txt");
     let output_file = arguments::file_name(section, "output_file", "output.txt");
     let (session, session_settings) = session::read(section, &arguments, input, output, protocol);
     let control = protocol.map(|protocol| session_settings.into_spec(protocol));
-    let dialogue = stdio_protocol::read(section, input, output, control);
-    let has_plain_protocol = dialogue.as_ref().is_some_and(|dialogue| dialogue.control().is_none());
-    let on_loss = on_loss(section, has_plain_protocol);
+    let stdio_protocol = stdio_protocol::read(section, input, output, control);
+    let is_plain = |protocol: &StdioProtocol| protocol.control().is_none();
+    let on_loss = on_loss(section, stdio_protocol.as_ref().is_some_and(is_plain));
     // All keys are read before a missing command ends the function, so that each fault is reported.
     let (file, search_result) = command.map(ProgramCommand::into_parts).unzip();
     let spec = ProgramSpec {
         on_loss,
         params: params(section),
         prompts: prompt_patterns::read(section),
-        success: success::success(section.section("success"), paths.as_deref(), missing_severity),
+        success: success::success(section.section("success"), path, missing_severity),
         failures: success::failures(section),
         usage: success::usage(section),
         command: file?,
@@ -124,7 +125,7 @@ pub(crate) fn read(
         resources: ResourceLimits::default(),
         program_runtime,
         session: session.map(Box::new),
-        stdio_protocol: dialogue,
+        stdio_protocol,
         pool: None,
     };
     let (search, is_missing) = search_result?;
@@ -133,10 +134,10 @@ pub(crate) fn read(
 
 /// Reads the treatment of the program after a loss of the service. A program with a protocol has no partner then, and
 /// ends.
-fn on_loss(section: &mut Section<'_>, has_protocol: bool) -> OnServiceLoss {
-    let keywords = [("reattach", OnServiceLoss::Reattach), ("kill", OnServiceLoss::Kill)];
+fn on_loss(section: &mut Section<'_>, has_protocol: bool) -> ServiceLossAction {
+    let keywords = [("reattach", ServiceLossAction::Reattach), ("kill", ServiceLossAction::Kill)];
     let found = section.keyword("on_supervisor_loss", &keywords);
-    let default = if has_protocol { OnServiceLoss::Kill } else { OnServiceLoss::default() };
+    let default = if has_protocol { ServiceLossAction::Kill } else { ServiceLossAction::default() };
     if let Some(found) = found.as_ref().filter(|found| has_protocol && found.value != default) {
         let diagnostic = "must be \"kill\": no service continues the protocol of the program";
         section.reader.error(&found.position, diagnostic);
@@ -145,7 +146,7 @@ fn on_loss(section: &mut Section<'_>, has_protocol: bool) -> OnServiceLoss {
 }
 
 /// Reads a pattern of input or output; `None` if an unknown one is given.
-fn pattern<T: Copy>(
+fn read_method<T: Copy>(
     section: &mut Section<'_>,
     key: &'static str,
     known: &[(&str, T)],
@@ -164,9 +165,9 @@ fn read_working_dir(section: &mut Section<'_>, missing_severity: Severity) -> Op
     }
     let current = std::env::current_dir();
     let report = |error: std::io::Error| {
-        let diagnostic = from_message(format!("the service's own folder is not known: {error}"));
-        let position = section.position.below("working_dir").hidden();
-        section.reader.record(Severity::Error, &position, diagnostic);
+        let diagnostic = new_diagnostic(format!("the service's own folder is not known: {error}"));
+        let position = section.position.below("working_dir").unprintable();
+        section.reader.record_fault(Severity::Error, &position, diagnostic);
     };
     current.map_err(report).ok()
 }
@@ -176,11 +177,11 @@ fn params(section: &mut Section<'_>) -> BTreeMap<String, String> {
     let reader = section.reader;
     let mut params = BTreeMap::new();
     for (name, entry) in section.section("params").entries() {
-        if !is_name(&name.value) {
+        if !is_identifier(&name.value) {
             reader
                 .error(&name.position, "the name of a parameter has letters, digits and `_` only");
         }
-        let entry = Spanned { position: entry.position.hidden(), ..entry };
+        let entry = Positioned { position: entry.position.unprintable(), ..entry };
         params.extend(value::scalar(reader, &entry).map(|text| (name.value, text)));
     }
     params

@@ -5,7 +5,7 @@ use algonius_actors::model::program::{ProgramSpec, VariableSecrecy};
 use algonius_actors::model::push::Secret;
 use sha2::{Digest, Sha256};
 
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::{Section, ValueBounds};
 
 /// Greatest pause in seconds, a week: no quota lasts longer.
@@ -48,8 +48,8 @@ fn configured_credential(section: &mut Section<'_>) -> Option<QuotaCredential> {
     if name.value.len() > MAX_CREDENTIAL_NAME_BYTES || !name.value.chars().all(is_plain) {
         let hint = "it is shown: give it a name, not the credential itself";
         let diagnostic =
-            from_message("must be 1 to 64 letters, digits, `-`, `_` or `.`").hint(hint);
-        section.reader.error(&name.position.hidden(), diagnostic);
+            new_diagnostic("must be 1 to 64 letters, digits, `-`, `_` or `.`").with_hint(hint);
+        section.reader.error(&name.position.unprintable(), diagnostic);
         return None;
     }
     Some(QuotaCredential::Named(name.value))

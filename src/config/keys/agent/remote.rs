@@ -6,8 +6,8 @@ use algonius_actors::model::agent::remote::{RemoteBinding, RemoteSpec};
 
 use crate::config::diagnostics::Severity;
 use crate::config::table::Section;
-use crate::config::table::address::{AddressTexts, service_url};
-use crate::config::table::credential::{CredentialKeys, credential};
+use crate::config::table::address::{UrlFaultTexts, validate_service_url};
+use crate::config::table::credential::{CredentialKeys, read_credential};
 
 /// Bindings by keyword.
 const BINDINGS: [(&str, RemoteBinding); 2] =
@@ -17,12 +17,12 @@ const VERSIONS: [(&str, ProtocolVersion); 2] =
     [("1.0", ProtocolVersion::V1_0), ("0.3", ProtocolVersion::V0_3)];
 
 /// Keys of the token.
-const TOKEN_KEYS: CredentialKeys =
+const TOKEN_SETTING_KEYS: CredentialKeys =
     CredentialKeys { inline: "token", env: "token_env", file: "token_file", noun: "token" };
 /// Texts of the faults of the URL.
-const URL_TEXTS: AddressTexts = AddressTexts {
+const URL_FAULT_TEXTS: UrlFaultTexts = UrlFaultTexts {
     credential_hint: "use `token_file` or `token_env`",
-    exposure: "the token and the messages would be readable",
+    no_tls_reason: "the token and the messages would be readable",
     example: "https://agents.example.org/agents/x/v1",
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn read(
 ) -> Option<RemoteSpec> {
     let is_remote = kind == AgentKind::Remote;
     if agent.has("remote") && !is_remote {
-        let position = agent.position.below("remote").hidden();
+        let position = agent.position.below("remote").unprintable();
         agent.reader.error(&position, "has a meaning with `kind = \"remote\"` only");
     }
     let mut section = agent.section("remote");
@@ -44,11 +44,11 @@ pub(crate) fn read(
     let url = table.nonblank("url");
     let version = table.keyword("version", &VERSIONS).map(|word| word.value);
     let binding = table.keyword("binding", &BINDINGS).map(|word| word.value);
-    let token = credential(table, &TOKEN_KEYS, missing_severity);
+    let token = read_credential(table, &TOKEN_SETTING_KEYS, missing_severity);
     if is_remote {
         table.require("url");
     }
-    let url = url.and_then(|url| service_url(table, url, allows_http, &URL_TEXTS));
+    let url = url.and_then(|url| validate_service_url(table, url, allows_http, &URL_FAULT_TEXTS));
     let url = url.filter(|_| is_remote);
     section.finish();
     let (version, binding) =

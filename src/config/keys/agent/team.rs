@@ -6,14 +6,15 @@ use algonius_actors::model::agent::AgentKind;
 use algonius_actors::model::agent::team::{TeamPlan, TeamStep};
 use algonius_actors::model::id::AgentId;
 
-pub(super) use self::check::{WrittenTeams, check_all};
+pub(super) use self::check::{ConfiguredTeams, check_all};
 use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{
-    ConfigReader, Section, SourcePosition, Spanned, ValueBounds, ValueShape, WrittenValue, value,
+    ConfigReader, Positioned, PositionedValue, Section, SourcePosition, ValueBounds, ValueShape,
+    value,
 };
 
 /// Keys of a team that are not supported yet.
-const FUTURE_KEYS: [&str; 16] = [
+const UNSUPPORTED_KEYS: [&str; 16] = [
     "answer",
     "at_limit",
     "at_once",
@@ -32,20 +33,21 @@ const FUTURE_KEYS: [&str; 16] = [
     "supervisor",
 ];
 /// Keys of a step that are not supported yet.
-const FUTURE_STEP_KEYS: [&str; 9] =
+const UNSUPPORTED_STEP_KEYS: [&str; 9] =
     ["again", "branches", "each", "input", "join", "on_failure", "revisit", "then", "when"];
 
 /// Bounds of the time of a run in seconds, with its default.
-const RUN_SECONDS: ValueBounds<f64> = ValueBounds { min: 1.0, max: 86_400.0, default: 3600.0 };
+const RUN_TIMEOUT_BOUNDS: ValueBounds<f64> =
+    ValueBounds { min: 1.0, max: 86_400.0, default: 3600.0 };
 /// Number of runs at the same time, and of runs that wait, by default.
-const DEFAULT_RUNS: u64 = 100;
+const DEFAULT_MAX_RUNS: u64 = 100;
 
 /// Team as it is written: its plan, with the position of each member.
-pub(crate) struct WrittenTeam {
+pub(crate) struct ConfiguredTeam {
     pub(super) steps: Vec<(TeamStep, SourcePosition)>,
 }
 
-impl WrittenTeam {
+impl ConfiguredTeam {
     /// Returns the plan.
     pub(super) fn plan(&self) -> TeamPlan {
         TeamPlan { steps: self.steps.iter().map(|(step, _)| step.clone()).collect() }
@@ -53,24 +55,24 @@ impl WrittenTeam {
 }
 
 /// Returns the bounds of a team's settings: a run lasts as long as all its hops together.
-pub(super) fn bounds(mut limits: AgentSettingBounds) -> AgentSettingBounds {
-    limits.timeout = RUN_SECONDS;
-    limits.max_concurrent.default = DEFAULT_RUNS.min(limits.max_concurrent.max);
-    limits.queue.depth.default = DEFAULT_RUNS.min(limits.queue.depth.max);
-    limits
+pub(super) fn bounds(mut bounds: AgentSettingBounds) -> AgentSettingBounds {
+    bounds.timeout = RUN_TIMEOUT_BOUNDS;
+    bounds.max_concurrent.default = DEFAULT_MAX_RUNS.min(bounds.max_concurrent.max);
+    bounds.queue.depth.default = DEFAULT_MAX_RUNS.min(bounds.queue.depth.max);
+    bounds
 }
 
 /// Reads the section of a team. In an agent of another kind, the section is a fault.
-pub(super) fn read(agent: &mut Section<'_>, kind: AgentKind) -> Option<WrittenTeam> {
+pub(super) fn read(agent: &mut Section<'_>, kind: AgentKind) -> Option<ConfiguredTeam> {
     let is_team = kind == AgentKind::Team;
-    let position = agent.position.below("team").hidden();
+    let position = agent.position.below("team").unprintable();
     if agent.has("team") && !is_team {
         agent.reader.error(&position, "has a meaning with `kind = \"team\"` only");
     }
     let mut section = agent.section("team");
     let reader = section.reader;
-    section.refuse_future_keys(&FUTURE_KEYS);
-    let position = section.position.below("steps").hidden();
+    section.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
+    let position = section.position.below("steps").unprintable();
     let items = section.list("steps");
     section.record_shape("steps", || ValueShape::TextsOrTables);
     let is_given = section.has("steps");
@@ -87,8 +89,8 @@ pub(super) fn read(agent: &mut Section<'_>, kind: AgentKind) -> Option<WrittenTe
     }
     let mut steps: Vec<(TeamStep, SourcePosition)> = Vec::new();
     for item in items {
-        let item_position = item.position.clone().hidden();
-        let Some(WrittenStep { id, member }) = step(reader, item) else { continue };
+        let item_position = item.position.clone().unprintable();
+        let Some(ConfiguredStep { id, member }) = step(reader, item) else { continue };
         let is_taken = |id: &str| steps.iter().any(|(step, _)| step.id == id);
         if let Some(id) = id.as_ref().filter(|id| is_taken(id)) {
             reader.error(&item_position, format!("another step has the id `{id}`"));
@@ -97,24 +99,24 @@ pub(super) fn read(agent: &mut Section<'_>, kind: AgentKind) -> Option<WrittenTe
         let id = id.unwrap_or_else(|| unused_id(&member.value, is_taken));
         steps.push((TeamStep { id, agent: member.value }, member.position));
     }
-    is_team.then_some(WrittenTeam { steps })
+    is_team.then_some(ConfiguredTeam { steps })
 }
 
 /// Step as it is written.
-struct WrittenStep {
+struct ConfiguredStep {
     id: Option<String>,
-    member: Spanned<AgentId>,
+    member: Positioned<AgentId>,
 }
 
 /// Reads one step: the id of its member, or a table.
-fn step<'c>(reader: &'c ConfigReader<'c>, item: WrittenValue<'c>) -> Option<WrittenStep> {
+fn step<'c>(reader: &'c ConfigReader<'c>, item: PositionedValue<'c>) -> Option<ConfiguredStep> {
     if item.value.is_str() {
         let text = value::text(reader, &item)?.to_owned();
-        let member = member(reader, Spanned { value: text, position: item.position })?;
-        return Some(WrittenStep { id: None, member });
+        let member = member(reader, Positioned { value: text, position: item.position })?;
+        return Some(ConfiguredStep { id: None, member });
     }
-    let mut section = Section::of(reader, item)?;
-    section.refuse_future_keys(&FUTURE_STEP_KEYS);
+    let mut section = Section::from_entry(reader, item)?;
+    section.refuse_unsupported_keys(&UNSUPPORTED_STEP_KEYS);
     let id = section.nonblank("id");
     let agent = section.nonblank("agent");
     section.require("agent");
@@ -130,12 +132,12 @@ fn step<'c>(reader: &'c ConfigReader<'c>, item: WrittenValue<'c>) -> Option<Writ
         None => None,
     };
     let member = member(reader, agent?)?;
-    Some(WrittenStep { id: id.map(|id| id.to_string()), member })
+    Some(ConfiguredStep { id: id.map(|id| id.to_string()), member })
 }
 
-fn member(reader: &ConfigReader<'_>, text: Spanned<String>) -> Option<Spanned<AgentId>> {
+fn member(reader: &ConfigReader<'_>, text: Positioned<String>) -> Option<Positioned<AgentId>> {
     match AgentId::new(text.value) {
-        Ok(value) => Some(Spanned { value, position: text.position }),
+        Ok(value) => Some(Positioned { value, position: text.position }),
         Err(error) => {
             reader.error(&text.position, error.to_string());
             None

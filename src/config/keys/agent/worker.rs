@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use algonius_actors::model::agent::remote::RemoteSpec;
-use algonius_actors::model::agent::{Access, AgentKind, Capacity, ProgramFacts, WorkerFacts};
+use algonius_actors::model::agent::{Access, AgentKind, Capacity, ProgramWorkerSpec, WorkerSpec};
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::program_runtime::PresetReference;
+use algonius_actors::model::program::runtime_settings::PresetReference;
 use algonius_actors::model::push::Secret;
 
 use super::program::{self, ConfiguredProgram, mode};
-use super::team::WrittenTeam;
+use super::team::ConfiguredTeam;
 use super::{AgentWorker, ReadContext, consent, network, remote, resources, team};
 use crate::config::diagnostics::Severity;
 use crate::config::keys::cognition::cognitive_agent::{self, ConfiguredCognition};
@@ -19,8 +19,8 @@ use crate::config::presets::AgentPreset;
 use crate::config::table::Section;
 
 /// Settings of an agent on which the settings of its worker depend.
-pub(super) struct Surroundings<'s> {
-    pub(super) limits: &'s AgentSettingBounds,
+pub(super) struct WorkerReadContext<'s> {
+    pub(super) bounds: &'s AgentSettingBounds,
     pub(super) capacity: Capacity,
     pub(super) access: Access,
     /// Severity of a file or variable that is missing.
@@ -28,44 +28,43 @@ pub(super) struct Surroundings<'s> {
 }
 
 /// Worker of an agent as it is written; only the part of the agent's kind is there.
-pub(super) struct WrittenWorker {
+pub(super) struct ConfiguredWorker {
     pub(super) program: Option<ConfiguredProgram>,
     pub(super) remote: Option<RemoteSpec>,
-    pub(super) team: Option<WrittenTeam>,
+    pub(super) team: Option<ConfiguredTeam>,
     cognition: Option<ConfiguredCognition>,
-    pub(super) facts: WorkerFacts,
+    pub(super) facts: WorkerSpec,
 }
 
-impl WrittenWorker {
+impl ConfiguredWorker {
     /// Reads the worker. The parts of other kinds are faults.
     pub(super) fn read(
         section: &mut Section<'_>,
         (kind, id): (AgentKind, &AgentId),
         context: &ReadContext<'_>,
-        surroundings: &Surroundings<'_>,
+        surroundings: &WorkerReadContext<'_>,
     ) -> Self {
-        let Surroundings { access, missing_severity, .. } = *surroundings;
+        let WorkerReadContext { access, missing_severity, .. } = *surroundings;
         let remote = remote::read(section, kind, missing_severity);
         let team = team::read(section, kind);
         let cognition = cognitive_agent::read(section, kind, context.cognition);
-        let mut worker =
-            Self { program: None, remote, team, cognition, facts: WorkerFacts::Remote };
+        let mut worker = Self { program: None, remote, team, cognition, facts: WorkerSpec::Remote };
         match kind {
             AgentKind::Program => {
                 let location = (id, context.data_dir);
                 worker.program = program::read(section, location, access, missing_severity);
                 let facts = program_facts(section, worker.program.as_mut(), surroundings);
-                worker.facts = WorkerFacts::Program(facts);
+                worker.facts = WorkerSpec::Program(facts);
             }
             AgentKind::Remote => {}
             AgentKind::Team => {
-                let plan = worker.team.as_ref().map(WrittenTeam::plan).unwrap_or_default();
-                worker.facts = WorkerFacts::Team(Arc::new(plan));
+                let plan = worker.team.as_ref().map(ConfiguredTeam::plan).unwrap_or_default();
+                worker.facts = WorkerSpec::Team(Arc::new(plan));
             }
             // An agent with a fault is dropped with its facts.
             AgentKind::Cognitive => {
                 if let Some(cognition) = &worker.cognition {
-                    worker.facts = WorkerFacts::Cognitive(Arc::clone(&cognition.spec));
+                    worker.facts = WorkerSpec::Cognitive(Arc::clone(&cognition.spec));
                 }
             }
         }
@@ -104,9 +103,9 @@ impl WrittenWorker {
 fn program_facts(
     section: &mut Section<'_>,
     mut configured_program: Option<&mut program::ConfiguredProgram>,
-    surroundings: &Surroundings<'_>,
-) -> ProgramFacts {
-    let Surroundings { limits, capacity, access, missing_severity } = *surroundings;
+    worker_context: &WorkerReadContext<'_>,
+) -> ProgramWorkerSpec {
+    let WorkerReadContext { bounds, capacity, access, missing_severity } = *worker_context;
     let missing = configured_program
         .as_ref()
         .filter(|configured| configured.is_missing)
@@ -114,16 +113,16 @@ fn program_facts(
     let mut program = configured_program.as_mut().map(|configured| &mut configured.spec);
     let is_interactive = program.as_ref().is_some_and(|program| program.control().is_some());
     let permissions = consent::read(section, is_interactive).map(Arc::new);
-    sandbox::read_of_agent(section, program.as_deref_mut(), access, missing_severity);
+    sandbox::read_for_agent(section, program.as_deref_mut(), access, missing_severity);
     network::read(section, program.as_deref_mut());
     let expected_memory = resources::read(section, program.as_deref_mut());
-    mode::read(section, limits, capacity, program);
-    ProgramFacts {
+    mode::read(section, bounds, capacity, program);
+    ProgramWorkerSpec {
         missing_program: missing,
         expected_memory,
-        heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
+        heartbeat: Some(section.seconds("heartbeat", bounds.heartbeat)),
         permissions,
-        ..ProgramFacts::default()
+        ..ProgramWorkerSpec::default()
     }
 }
 

@@ -6,38 +6,42 @@ use algonius_actors::model::host::sandbox::{Confinement, Sandbox};
 use algonius_actors::model::program::backend_program::BackendProgram;
 
 use crate::config::diagnostics::Severity;
-use crate::config::keys::programs::command::{self, MissingProgram};
-use crate::config::keys::programs::sandbox::{self, SandboxOwner};
+use crate::config::keys::programs::command::{self, MissingProgramReport};
+use crate::config::keys::programs::sandbox::{self, SandboxContext};
 use crate::config::keys::programs::{environment, resources, working_dir};
 use crate::config::table::Section;
 
 /// Key of agents' programs that a backend program does not have yet.
-const FUTURE_KEYS: [&str; 1] = ["user"];
+const UNSUPPORTED_KEYS: [&str; 1] = ["user"];
 
 /// Backend program that is read.
-pub(super) struct BackendReading {
+pub(super) struct BackendReadContext {
     /// Its kind with an article, for diagnostics.
     pub(super) noun: &'static str,
     /// Report on a program that is not installed.
-    pub(super) absence: MissingProgram,
+    pub(super) missing_report: MissingProgramReport,
     /// Severity of a fault of the machine.
     pub(super) missing_severity: Severity,
 }
 
 /// Reads a backend program; `None` without a command.
-pub(super) fn read(table: &mut Section<'_>, reading: &BackendReading) -> Option<BackendProgram> {
-    let (reader, missing_severity) = (table.reader, reading.missing_severity);
-    let env = environment::read_of_backend(table, missing_severity);
+pub(super) fn read(
+    table: &mut Section<'_>,
+    context: &BackendReadContext,
+) -> Option<BackendProgram> {
+    let (reader, missing_severity) = (table.reader, context.missing_severity);
+    let env = environment::read_for_backend(table, missing_severity);
     let variable = |name: &str| {
         let configured = env.get(name).map(|variable| variable.value.clone());
         configured.or_else(|| reader.env(name))
     };
     let search_path = variable("PATH");
-    let command = command::read(table, search_path.as_deref(), missing_severity, reading.absence);
+    let command =
+        command::read(table, search_path.as_deref(), missing_severity, context.missing_report);
     let command = command.map(|command| command.file.value);
     let working_dir = working_dir::read(table, missing_severity);
     let home = variable("HOME");
-    let sandbox_owner = SandboxOwner {
+    let sandbox_context = SandboxContext {
         access: BackendProgram::ACCESS,
         home: home.clone(),
         command: command.as_deref(),
@@ -47,11 +51,11 @@ pub(super) fn read(table: &mut Section<'_>, reading: &BackendReading) -> Option<
         is_required: true,
         missing_severity,
     };
-    let sandbox = read_sandbox(table, &sandbox_owner, (reading.noun, working_dir.is_some()));
+    let sandbox = read_sandbox(table, &sandbox_context, (context.noun, working_dir.is_some()));
     let mut limits = table.section("resources");
     let resources = resources::read(&mut limits);
     limits.finish();
-    table.refuse_future_keys(&FUTURE_KEYS);
+    table.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
     Some(BackendProgram {
         command: command?,
         env,
@@ -66,16 +70,16 @@ pub(super) fn read(table: &mut Section<'_>, reading: &BackendReading) -> Option<
 /// Reads the sandbox, and reports keys that a backend program does not support.
 fn read_sandbox(
     table: &mut Section<'_>,
-    owner: &SandboxOwner<'_>,
+    context: &SandboxContext<'_>,
     (noun, has_working_dir): (&str, bool),
 ) -> Sandbox {
-    let sandbox = sandbox::read(table, owner);
+    let sandbox = sandbox::read(table, context);
     if sandbox.has_own_sandbox {
-        let position = table.position.below("sandbox.nested").hidden();
+        let position = table.position.below("sandbox.nested").unprintable();
         table.reader.error(&position, format!("is not supported for {noun}"));
     }
     if !has_working_dir && sandbox.protected.iter().any(|path| path.is_relative()) {
-        let position = table.position.below("sandbox.protected").hidden();
+        let position = table.position.below("sandbox.protected").unprintable();
         table.reader.error(&position, "a relative path needs `working_dir`");
     }
     sandbox

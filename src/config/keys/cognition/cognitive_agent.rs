@@ -8,16 +8,16 @@ use algonius_actors::model::agent::cognitive::{
     CognitiveLayer, CognitiveSpec, ModelReference, ToolSpec,
 };
 use algonius_actors::model::agent::model_provider::ModelProvider;
-use algonius_actors::model::program::tool_sources::ToolSources;
+use algonius_actors::model::program::tool_backends::ToolBackends;
 use toml::de::DeValue;
 
 use super::CognitionCatalog;
 use super::configured_tool::{ConfiguredTool, ToolWorker};
-use super::mcp_servers::SEPARATOR;
+use super::mcp_servers::SERVER_TOOL_SEPARATOR;
 use super::server_tools;
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::keys::limits::AgentSettingBounds;
-use crate::config::table::{Section, Spanned, ValueBounds};
+use crate::config::table::{Positioned, Section, ValueBounds};
 
 /// Keys that only cognitive agents have.
 pub(crate) const COGNITIVE_KEYS: [&str; 7] =
@@ -31,21 +31,21 @@ const TEMPERATURE_BOUNDS: ValueBounds<f64> =
     ValueBounds::new(0.0, CognitiveSpec::MAX_TEMPERATURE, CognitiveSpec::DEFAULT_TEMPERATURE);
 /// Bounds of the number of model turns.
 const STEP_BOUNDS: ValueBounds<u64> =
-    ValueBounds::new(1, CognitiveSpec::MAX_STEPS as u64, CognitiveSpec::DEFAULT_STEPS as u64);
+    ValueBounds::new(1, CognitiveSpec::MAX_STEPS as u64, CognitiveSpec::DEFAULT_MAX_STEPS as u64);
 
 /// Cognitive agent as it was read.
 pub(crate) struct ConfiguredCognition {
     pub(crate) spec: Arc<CognitiveSpec>,
     pub(crate) provider: Arc<ModelProvider>,
     /// Programs behind its tools.
-    pub(crate) sources: ToolSources,
+    pub(crate) sources: ToolBackends,
 }
 
 /// Returns the bounds of the settings of a cognitive agent.
-pub(crate) fn bounds(mut limits: AgentSettingBounds) -> AgentSettingBounds {
-    let ValueBounds { min, max, .. } = limits.timeout;
-    limits.timeout.default = DEFAULT_RUN_SECONDS.clamp(min, max);
-    limits
+pub(crate) fn bounds(mut bounds: AgentSettingBounds) -> AgentSettingBounds {
+    let ValueBounds { min, max, .. } = bounds.timeout;
+    bounds.timeout.default = DEFAULT_RUN_SECONDS.clamp(min, max);
+    bounds
 }
 
 /// Reads the keys of a cognitive agent. In an agent of another kind, each of them is a fault.
@@ -84,7 +84,7 @@ fn refuse_keys(agent: &mut Section<'_>) -> bool {
     for key in COGNITIVE_KEYS {
         if let Some(entry) = agent.entry(key) {
             let message = "has a meaning with `kind = \"cognitive\"` only";
-            agent.reader.error(&entry.position.hidden(), message);
+            agent.reader.error(&entry.position.unprintable(), message);
         }
     }
     has_keys
@@ -97,9 +97,9 @@ fn model(
 ) -> Option<(ModelReference, Arc<ModelProvider>)> {
     let reader = agent.reader;
     if agent.peek("model_id").is_some_and(DeValue::is_array) {
-        let diagnostic = from_message("is not supported yet").hint("name one model");
+        let diagnostic = new_diagnostic("is not supported yet").with_hint("name one model");
         let position = agent.entry("model_id")?.position;
-        reader.error(&position.hidden(), diagnostic);
+        reader.error(&position.unprintable(), diagnostic);
         return None;
     }
     let text = agent.nonblank("model_id")?;
@@ -111,9 +111,9 @@ fn model(
         reader.error(&text.position, message);
         return None;
     };
-    let Some(provider) = catalog.models.get(prefix) else {
-        let diagnostic = from_message(format!("there is no section `[models.{prefix}]`"));
-        let known = catalog.models.keys().map(String::as_str);
+    let Some(provider) = catalog.providers.get(prefix) else {
+        let diagnostic = new_diagnostic(format!("there is no section `[models.{prefix}]`"));
+        let known = catalog.providers.keys().map(String::as_str);
         reader.error(&text.position, diagnostic.suggest_from(prefix, known));
         return None;
     };
@@ -122,18 +122,21 @@ fn model(
 }
 
 /// Reads the tools in their order, and the programs behind them.
-fn tools(agent: &mut Section<'_>, catalog: &CognitionCatalog) -> (Vec<Arc<ToolSpec>>, ToolSources) {
+fn tools(
+    agent: &mut Section<'_>,
+    catalog: &CognitionCatalog,
+) -> (Vec<Arc<ToolSpec>>, ToolBackends) {
     let reader = agent.reader;
     let names = agent.texts("tools").unwrap_or_default();
     if names.len() > CognitiveSpec::MAX_TOOLS
         && let Some(list) = agent.entry("tools")
     {
         let message = format!("must name {} tools at most", CognitiveSpec::MAX_TOOLS);
-        reader.error(&list.position.hidden(), message);
+        reader.error(&list.position.unprintable(), message);
     }
-    let (mut tools, mut sources) = (Vec::new(), ToolSources::default());
+    let (mut tools, mut sources) = (Vec::new(), ToolBackends::default());
     let mut found: Vec<&str> = Vec::new();
-    for Spanned { value: name, position } in &names {
+    for Positioned { value: name, position } in &names {
         if found.contains(&name.as_str()) {
             reader.error(position, "is named twice");
             continue;
@@ -142,11 +145,11 @@ fn tools(agent: &mut Section<'_>, catalog: &CognitionCatalog) -> (Vec<Arc<ToolSp
         let tool = match catalog.tools.get(name) {
             // The faults of the tool have been reported.
             Some(tool) => tool.clone(),
-            None if name.contains(SEPARATOR) => {
-                server_tools::without_section(agent, (name, position), &catalog.servers)
+            None if name.contains(SERVER_TOOL_SEPARATOR) => {
+                server_tools::find_qualified_tool(agent, (name, position), &catalog.servers)
             }
             None => {
-                let diagnostic = from_message(format!("there is no section `[tools.{name}]`"));
+                let diagnostic = new_diagnostic(format!("there is no section `[tools.{name}]`"));
                 let known = catalog.tools.keys().map(String::as_str);
                 reader.error(position, diagnostic.suggest_from(name, known));
                 None
@@ -161,7 +164,7 @@ fn tools(agent: &mut Section<'_>, catalog: &CognitionCatalog) -> (Vec<Arc<ToolSp
 }
 
 /// Adds what performs the calls of a tool.
-fn add_worker(sources: &mut ToolSources, name: &str, worker: ToolWorker) {
+fn add_worker(sources: &mut ToolBackends, name: &str, worker: ToolWorker) {
     match worker {
         ToolWorker::Service => {}
         ToolWorker::Program(program) => {

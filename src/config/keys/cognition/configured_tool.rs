@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use algonius_actors::model::agent::cognitive::ToolSpec;
 use algonius_actors::model::program::mcp_server::McpServer;
+use algonius_actors::model::program::tool_backends::ServerTool;
 use algonius_actors::model::program::tool_program::ToolProgram;
-use algonius_actors::model::program::tool_sources::ServerTool;
 
 use crate::config::table::ValueBounds;
 
 /// Keys of a tool that are not supported yet.
-pub(super) const FUTURE_KEYS: [&str; 4] =
+pub(super) const UNSUPPORTED_KEYS: [&str; 4] =
     ["energy_cost", "handler_class", "max_result_bytes", "tool_calling_only"];
 
 /// Bounds of the time of a call in seconds.

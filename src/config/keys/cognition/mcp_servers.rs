@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use algonius_actors::model::program::mcp_server::McpServer;
 
-use super::backend_program::{self, BackendReading};
+use super::backend_program::{self, BackendReadContext};
 use super::check_name;
 use crate::config::diagnostics::Severity;
-use crate::config::keys::programs::command::MissingProgram;
+use crate::config::keys::programs::command::MissingProgramReport;
 use crate::config::table::{Section, ValueBounds};
 
 /// Text between the name of a server and the name of its tool, in the name of a tool without a section of its own.
-pub(super) const SEPARATOR: &str = "__";
+pub(super) const SERVER_TOOL_SEPARATOR: &str = "__";
 
 /// Keys of a server that are not supported yet.
-const FUTURE_KEYS: [&str; 3] = ["auth", "drift", "url"];
+const UNSUPPORTED_KEYS: [&str; 3] = ["auth", "drift", "url"];
 
 /// Bounds of the time limit of a start in seconds.
-const START_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 600.0, 30.0);
+const START_TIMEOUT_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 600.0, 30.0);
 
 /// Bounds of the time without a use in seconds.
 const IDLE_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 86_400.0, 300.0);
@@ -32,10 +32,10 @@ pub(super) fn read_all(
     let mut section = root.section("mcp");
     let mut servers = BTreeMap::new();
     for (name, server) in section.sections("servers") {
-        let is_ambiguous = name.value.contains(SEPARATOR) || name.value.ends_with('_');
+        let is_ambiguous = name.value.contains(SERVER_TOOL_SEPARATOR) || name.value.ends_with('_');
         if is_ambiguous {
             let message = format!(
-                "must not contain `{SEPARATOR}` or end with `_`: `{SEPARATOR}` separates the name of a server from its \
+                "must not contain `{SERVER_TOOL_SEPARATOR}` or end with `_`: `{SERVER_TOOL_SEPARATOR}` separates the name of a server from its \
                  tools"
             );
             server.reader.error(&name.position, message);
@@ -55,20 +55,20 @@ fn read(mut server: Section<'_>, name: &str, missing_severity: Severity) -> Opti
     let table = &mut server;
     // Its own message is clearer than that about the missing command.
     let has_url = table.has("url");
-    let reading = BackendReading {
+    let context = BackendReadContext {
         noun: "an MCP server",
-        absence: MissingProgram::MCP_SERVER,
+        missing_report: MissingProgramReport::MCP_SERVER,
         missing_severity,
     };
     let program = match has_url && !table.has("command") {
         true => None,
-        false => backend_program::read(table, &reading),
+        false => backend_program::read(table, &context),
     };
     let args = table.texts("args").unwrap_or_default();
-    let start_timeout = table.seconds("start_timeout", START_BOUNDS);
-    let idle = table.seconds("idle", IDLE_BOUNDS);
-    table.refuse_future_keys(&FUTURE_KEYS);
+    let start_timeout = table.seconds("start_timeout", START_TIMEOUT_BOUNDS);
+    let idle_timeout = table.seconds("idle", IDLE_BOUNDS);
+    table.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
     server.finish();
     let args = args.into_iter().map(|argument| argument.value).collect();
-    Some(McpServer { name: name.to_owned(), program: program?, args, start_timeout, idle })
+    Some(McpServer { name: name.to_owned(), program: program?, args, start_timeout, idle_timeout })
 }

@@ -8,17 +8,17 @@ use algonius_actors::model::agent::model_provider::ModelProvider;
 
 use super::check_name;
 use crate::config::diagnostics::Severity;
-use crate::config::table::address::{AddressTexts, is_local_url, service_url};
-use crate::config::table::credential::{CredentialKeys, credential};
+use crate::config::table::address::{UrlFaultTexts, is_local_url, validate_service_url};
+use crate::config::table::credential::{CredentialKeys, read_credential};
 use crate::config::table::{Section, ValueBounds};
 
 /// Keys that state the provider's API key.
-const API_KEYS: CredentialKeys =
+const API_KEY_SETTING_KEYS: CredentialKeys =
     CredentialKeys { inline: "api_key", env: "api_key_env", file: "api_key_file", noun: "key" };
 /// Texts of the faults of the address.
-const URL_TEXTS: AddressTexts = AddressTexts {
+const URL_FAULT_TEXTS: UrlFaultTexts = UrlFaultTexts {
     credential_hint: "use `api_key_file` or `api_key_env`",
-    exposure: "the key and the messages would be readable",
+    no_tls_reason: "the key and the messages would be readable",
     example: "https://models.example.org/v1",
 };
 
@@ -52,20 +52,20 @@ fn read(mut section: Section<'_>, name: &str, missing_severity: Severity) -> Opt
     let allows_http = table.flag("insecure_http", false);
     let url = table.nonblank("base_url");
     table.require("base_url");
-    let url = url.and_then(|url| service_url(table, url, allows_http, &URL_TEXTS));
+    let url = url.and_then(|url| validate_service_url(table, url, allows_http, &URL_FAULT_TEXTS));
     let is_local = url.as_deref().is_some_and(is_local_url);
     let bounds = |bounds: ValueBounds<u64>, local_default| match is_local {
         true => ValueBounds { default: local_default, ..bounds },
         false => bounds,
     };
-    let key = credential(table, &API_KEYS, missing_severity);
+    let key = read_credential(table, &API_KEY_SETTING_KEYS, missing_severity);
     let timeout = table.seconds("timeout", TIMEOUT_BOUNDS);
     let max_concurrent = table.count("max_concurrent", bounds(CONCURRENCY_BOUNDS, 1));
     let rate = table.count("requests_per_minute", bounds(RATE_BOUNDS, RATE_BOUNDS.max));
     section.finish();
     Some(ModelProvider {
         name: name.to_owned(),
-        base_url: before_path(url?),
+        base_url: strip_completions_path(url?),
         key,
         timeout,
         max_concurrent: to_nonzero(max_concurrent),
@@ -74,7 +74,7 @@ fn read(mut section: Section<'_>, name: &str, missing_severity: Severity) -> Opt
 }
 
 /// Returns an address without the path that the service adds: both forms of the address are in use.
-fn before_path(url: String) -> String {
+fn strip_completions_path(url: String) -> String {
     match url.strip_suffix("/chat/completions") {
         Some(base_url) => base_url.to_owned(),
         None => url,

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::cognitive::{ToolHandler, ToolSpec};
 use algonius_actors::model::program::mcp_server::McpServer;
-use algonius_actors::model::program::tool_sources::ServerTool;
+use algonius_actors::model::program::tool_backends::ServerTool;
 
-use super::configured_tool::{ConfiguredTool, FUTURE_KEYS, TIMEOUT_BOUNDS, ToolWorker};
-use super::mcp_servers::SEPARATOR;
+use super::configured_tool::{ConfiguredTool, TIMEOUT_BOUNDS, ToolWorker, UNSUPPORTED_KEYS};
+use super::mcp_servers::SERVER_TOOL_SEPARATOR;
 use super::{ServerCatalog, is_name};
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::{Section, SourcePosition};
 
 /// Reads a tool whose section has the source `mcp`.
@@ -31,23 +31,25 @@ pub(super) fn read(
         timeout: table.seconds("timeout", TIMEOUT_BOUNDS),
         handler: ToolHandler::Mcp,
     };
-    table.refuse_future_keys(&FUTURE_KEYS);
+    table.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
     let (server, tool) = (server?, tool?);
     let server = find_server(table, (&server.value, &server.position), servers)?;
     Some(configured_tool(spec, server, tool.value))
 }
 
 /// Returns the tool that an agent names without a section for it, such as `memory__search_nodes`. Reports its faults.
-pub(super) fn without_section(
+pub(super) fn find_qualified_tool(
     agent: &Section<'_>,
     (name, position): (&str, &SourcePosition),
     servers: &ServerCatalog,
 ) -> Option<ConfiguredTool> {
-    let (server, tool) = name.split_once(SEPARATOR)?;
+    let (server, tool) = name.split_once(SERVER_TOOL_SEPARATOR)?;
     let server = find_server(agent, (server, position), servers)?;
     if !is_name(name) || tool.is_empty() {
-        let diagnostic = from_message("is no name for a model: 1 to 64 of A-Z a-z 0-9 _ -")
-            .hint("write a section `[tools.<name>]` with `source = \"mcp\"` and `mcp_tool_name`");
+        let diagnostic = new_diagnostic("is no name for a model: 1 to 64 of A-Z a-z 0-9 _ -")
+            .with_hint(
+                "write a section `[tools.<name>]` with `source = \"mcp\"` and `mcp_tool_name`",
+            );
         agent.reader.error(position, diagnostic);
         return None;
     }
@@ -69,7 +71,7 @@ fn find_server<'s>(
     servers: &'s ServerCatalog,
 ) -> Option<&'s Arc<McpServer>> {
     let Some(server) = servers.get(name) else {
-        let diagnostic = from_message(format!("there is no section `[mcp.servers.{name}]`"));
+        let diagnostic = new_diagnostic(format!("there is no section `[mcp.servers.{name}]`"));
         let known = servers.keys().map(String::as_str);
         section.reader.error(position, diagnostic.suggest_from(name, known));
         return None;

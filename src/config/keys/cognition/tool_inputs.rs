@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use algonius_actors::model::agent::cognitive::{InputType, ToolInput};
 use serde_json::{Map, Value, json};
 
-use crate::config::table::{Section, SourcePosition, Spanned};
+use crate::config::table::{Positioned, Section, SourcePosition};
 use crate::platform::template::tool_inputs::{ALL_ARGUMENTS, ToolTemplate};
 
 /// Greatest number of inputs of a tool.
@@ -13,12 +13,12 @@ const MAX_INPUTS: usize = 64;
 
 /// Inputs by name, with the positions of their tables.
 #[derive(Default)]
-pub(super) struct WrittenInputs(BTreeMap<String, (ToolInput, SourcePosition)>);
+pub(super) struct ConfiguredInputs(BTreeMap<String, (ToolInput, SourcePosition)>);
 
 /// Reads the inputs.
-pub(super) fn read(tool: &mut Section<'_>) -> WrittenInputs {
+pub(super) fn read(tool: &mut Section<'_>) -> ConfiguredInputs {
     let reader = tool.reader;
-    let position = tool.position.below("inputs").hidden();
+    let position = tool.position.below("inputs").unprintable();
     let sections = tool.sections("inputs");
     if sections.len() > MAX_INPUTS {
         reader.error(&position, format!("must have {MAX_INPUTS} inputs at most"));
@@ -27,7 +27,7 @@ pub(super) fn read(tool: &mut Section<'_>) -> WrittenInputs {
         check_name(&section, &name.value, &name.position);
         (name.value, (read_input(section), name.position))
     });
-    WrittenInputs(inputs.collect())
+    ConfiguredInputs(inputs.collect())
 }
 
 /// Checks the name of an input, which is also a name in templates.
@@ -35,7 +35,7 @@ fn check_name(section: &Section<'_>, name: &str, position: &SourcePosition) {
     if name == ALL_ARGUMENTS {
         let message = format!("`{ALL_ARGUMENTS}` is the name of all arguments together");
         section.reader.error(position, message);
-    } else if !ToolTemplate::is_name(name) {
+    } else if !ToolTemplate::is_variable_name(name) {
         let message =
             "must be a name with letters, digits and `_`, and no word of templates such as `true`";
         section.reader.error(position, message);
@@ -50,13 +50,13 @@ fn read_input(mut section: Section<'_>) -> ToolInput {
     let optional = section.flag("optional", false);
     section.finish();
     ToolInput {
-        input_type: input_type.map_or(InputType::Any, |Spanned { value, .. }| value),
+        input_type: input_type.map_or(InputType::Any, |Positioned { value, .. }| value),
         description: description.map(|text| text.value).unwrap_or_default(),
         optional,
     }
 }
 
-impl WrittenInputs {
+impl ConfiguredInputs {
     /// Returns the inputs without their positions.
     pub(super) fn into_inputs(self) -> BTreeMap<String, ToolInput> {
         self.0.into_iter().map(|(name, (input, _))| (name, input)).collect()

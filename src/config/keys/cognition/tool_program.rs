@@ -3,11 +3,11 @@
 use algonius_actors::model::program::tool_program::ToolProgram;
 use serde_json::{Map, Value};
 
-use super::backend_program::{self, BackendReading};
-use super::tool_inputs::WrittenInputs;
-use crate::config::diagnostics::{Severity, from_message};
-use crate::config::keys::programs::command::MissingProgram;
-use crate::config::table::{Section, Spanned};
+use super::backend_program::{self, BackendReadContext};
+use super::tool_inputs::ConfiguredInputs;
+use crate::config::diagnostics::{Severity, new_diagnostic};
+use crate::config::keys::programs::command::MissingProgramReport;
+use crate::config::table::{Positioned, Section};
 use crate::platform::template::TemplateError;
 use crate::platform::template::tool_inputs::{ALL_ARGUMENTS, ToolTemplate};
 
@@ -33,7 +33,7 @@ pub(super) fn refuse_keys(handler: &mut Section<'_>) {
             && let Some(entry) = handler.entry(key)
         {
             let message = "has a meaning with `kind = \"command\"` only";
-            handler.reader.error(&entry.position.hidden(), message);
+            handler.reader.error(&entry.position.unprintable(), message);
         }
     }
 }
@@ -48,13 +48,16 @@ pub(super) fn skip_keys(handler: &mut Section<'_>) {
 /// Reads the program of a tool. A fault of the machine has the severity `missing_severity`.
 pub(super) fn read(
     handler: &mut Section<'_>,
-    inputs: &WrittenInputs,
+    inputs: &ConfiguredInputs,
     missing_severity: Severity,
 ) -> Option<ToolProgram> {
     let reader = handler.reader;
-    let reading =
-        BackendReading { noun: "a tool", absence: MissingProgram::TOOL, missing_severity };
-    let program = backend_program::read(handler, &reading);
+    let context = BackendReadContext {
+        noun: "a tool",
+        missing_report: MissingProgramReport::TOOL,
+        missing_severity,
+    };
+    let program = backend_program::read(handler, &context);
     let sample = inputs.sample_arguments();
     let args = handler.texts("args").unwrap_or_default();
     let stdin = handler.text("stdin");
@@ -72,9 +75,13 @@ pub(super) fn read(
     })
 }
 
-fn check_template(handler: &Section<'_>, template: &Spanned<String>, sample: &Map<String, Value>) {
+fn check_template(
+    handler: &Section<'_>,
+    template: &Positioned<String>,
+    sample: &Map<String, Value>,
+) {
     let Err(error) = ToolTemplate(&template.value).check(sample) else { return };
-    let diagnostic = from_message(error.to_string());
+    let diagnostic = new_diagnostic(error.to_string());
     let diagnostic = match &error {
         TemplateError::Unknown { name } => {
             let names = sample.keys().map(String::as_str).chain([ALL_ARGUMENTS]);

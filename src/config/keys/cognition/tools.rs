@@ -9,8 +9,8 @@ use algonius_actors::model::agent::cognitive::{
 };
 use algonius_actors::model::program::tool_program::ToolProgram;
 
-use super::configured_tool::{ConfiguredTool, FUTURE_KEYS, TIMEOUT_BOUNDS, ToolWorker};
-use super::tool_inputs::{self, WrittenInputs};
+use super::configured_tool::{ConfiguredTool, TIMEOUT_BOUNDS, ToolWorker, UNSUPPORTED_KEYS};
+use super::tool_inputs::{self, ConfiguredInputs};
 use super::{ServerCatalog, check_name, server_tools, tool_program};
 use crate::config::diagnostics::Severity;
 use crate::config::table::{Section, ValueShape};
@@ -28,9 +28,9 @@ const HANDLER_KINDS: [(&str, HandlerKind); 3] = [
     ("notes", HandlerKind::Notes),
 ];
 /// Kinds of handlers that are not supported yet.
-const FUTURE_HANDLER_KINDS: [&str; 2] = ["agent", "prompt"];
+const UNSUPPORTED_HANDLER_KINDS: [&str; 2] = ["agent", "prompt"];
 /// Operations on notes by keyword.
-const OPERATIONS: [(&str, ToolHandler); 2] =
+const NOTE_OPERATIONS: [(&str, ToolHandler); 2] =
     [("add", ToolHandler::AddNote), ("search", ToolHandler::SearchNotes)];
 
 /// Source of a tool as it is written.
@@ -93,15 +93,15 @@ fn read(
         }
         None => MCP_KEYS.iter().for_each(|key| _ = table.nonblank(key)),
     }
-    let inputs_position = table.entry("inputs").map(|entry| entry.position.hidden());
+    let inputs_position = table.entry("inputs").map(|entry| entry.position.unprintable());
     let configured_inputs = tool_inputs::read(table);
-    let handler = WrittenHandler::read(table, &configured_inputs, missing_severity);
+    let handler = ConfiguredHandler::read(table, &configured_inputs, missing_severity);
     let description = table.nonblank("description").map(|text| text.value);
-    let is_command = handler.as_ref().is_none_or(WrittenHandler::is_command);
+    let is_command = handler.as_ref().is_none_or(ConfiguredHandler::is_command);
     if let Some(position) = inputs_position.filter(|_| !is_command) {
         table.reader.error(&position, "has a meaning with `kind = \"command\"` only");
     }
-    if handler.as_ref().is_some_and(WrittenHandler::is_command) {
+    if handler.as_ref().is_some_and(ConfiguredHandler::is_command) {
         table.require("description");
     }
     // A program may have effects, and a repetition of its call has them twice.
@@ -109,7 +109,7 @@ fn read(
     // The schema knows no default that depends on the handler.
     table.record_shape("idempotent", || ValueShape::Flag(None));
     let timeout: Duration = table.seconds("timeout", TIMEOUT_BOUNDS);
-    table.refuse_future_keys(&FUTURE_KEYS);
+    table.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
     section.finish();
     let (handler, worker) = handler?.into_parts()?;
     let spec = ToolSpec {
@@ -129,33 +129,33 @@ fn refuse_keys(table: &mut Section<'_>, keys: &[&'static str], message: &str) {
         if table.has(key)
             && let Some(entry) = table.entry(key)
         {
-            table.reader.error(&entry.position.hidden(), message);
+            table.reader.error(&entry.position.unprintable(), message);
         }
     }
 }
 
 /// Handler as it is written.
-struct WrittenHandler {
+struct ConfiguredHandler {
     kind: HandlerKind,
     operation: Option<ToolHandler>,
     program: Option<ToolProgram>,
 }
 
-impl WrittenHandler {
+impl ConfiguredHandler {
     /// Reads the handler; `None` without a known kind. A key of another kind is a fault.
     fn read(
         tool: &mut Section<'_>,
-        inputs: &WrittenInputs,
+        inputs: &ConfiguredInputs,
         missing_severity: Severity,
     ) -> Option<Self> {
         let is_given = tool.has("handler");
         let mut section = tool.section("handler");
-        let kind = section.supported_keyword("kind", &HANDLER_KINDS, &FUTURE_HANDLER_KINDS);
+        let kind = section.supported_keyword("kind", &HANDLER_KINDS, &UNSUPPORTED_HANDLER_KINDS);
         if is_given {
             section.require("kind");
         }
         let kind = kind.map(|found| found.value);
-        let operation = section.keyword("operation", &OPERATIONS);
+        let operation = section.keyword("operation", &NOTE_OPERATIONS);
         if kind == Some(HandlerKind::Notes) {
             section.require("operation");
         } else if let Some(operation) = operation.as_ref().filter(|_| kind.is_some()) {

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use super::search::ProgramSearch;
-use crate::config::diagnostics::{DiagnosticBuilder, FaultCode, Severity, from_message};
-use crate::config::table::{Section, Spanned};
+use crate::config::diagnostics::{DiagnosticBuilder, FaultCode, Severity, new_diagnostic};
+use crate::config::table::{Positioned, Section};
 
 /// Command of a program.
 pub(crate) struct ProgramCommand {
     /// Its file; as configured if there is none.
-    pub(crate) file: Spanned<PathBuf>,
+    pub(crate) file: Positioned<PathBuf>,
     /// Search for its file.
     pub(crate) search: ProgramSearch,
     /// True if the file does not exist.
@@ -25,12 +25,12 @@ impl ProgramCommand {
 
 /// Severity and hint of the report on a program that is not installed.
 #[derive(Clone, Copy)]
-pub(crate) struct MissingProgram {
+pub(crate) struct MissingProgramReport {
     pub(crate) severity: Severity,
     pub(crate) hint: &'static str,
 }
 
-impl MissingProgram {
+impl MissingProgramReport {
     /// The agent accepts no work without its program.
     pub(crate) const AGENT: Self = Self {
         severity: Severity::Unavailable,
@@ -55,24 +55,29 @@ pub(crate) fn read(
     section: &mut Section<'_>,
     search_path: Option<&str>,
     missing_severity: Severity,
-    absence: MissingProgram,
+    missing_report: MissingProgramReport,
 ) -> Option<ProgramCommand> {
     let reader = section.reader;
     if !section.has("command") {
         section.entry("command");
-        reader.error(&section.position.below("command").hidden(), "is needed");
+        reader.error(&section.position.below("command").unprintable(), "is needed");
         return None;
     }
     let command = section.nonblank("command")?;
     let search = ProgramSearch::new(reader, &command.value, search_path);
     let file = search.find();
     if file.is_none() {
-        let (severity, diagnostic) = missing_command(&command.value, missing_severity, absence);
-        reader.record(severity, &command.position, diagnostic);
+        let (severity, diagnostic) =
+            missing_command(&command.value, missing_severity, missing_report);
+        reader.record_fault(severity, &command.position, diagnostic);
     }
     let is_missing = file.is_none();
     let value = file.unwrap_or_else(|| PathBuf::from(&command.value));
-    Some(ProgramCommand { file: Spanned { value, position: command.position }, search, is_missing })
+    Some(ProgramCommand {
+        file: Positioned { value, position: command.position },
+        search,
+        is_missing,
+    })
 }
 
 /// Returns the diagnostic about a command that was not found, and its severity.
@@ -81,23 +86,24 @@ pub(crate) fn read(
 fn missing_command(
     command: &str,
     missing_severity: Severity,
-    absence: MissingProgram,
+    missing_report: MissingProgramReport,
 ) -> (Severity, DiagnosticBuilder) {
     let diagnostic = if command.contains('/') {
-        from_message("is not an executable file")
+        new_diagnostic("is not an executable file")
     } else {
-        from_message("no such program on the PATH")
+        new_diagnostic("no such program on the PATH")
     };
     match command {
         _ if command.starts_with('~') => {
-            (missing_severity, diagnostic.hint("`~` means nothing here: write the whole path"))
+            (missing_severity, diagnostic.with_hint("`~` means nothing here: write the whole path"))
         }
         _ if command.contains(' ') && !command.contains('/') => {
-            (missing_severity, diagnostic.hint("put the arguments into `args`"))
+            (missing_severity, diagnostic.with_hint("put the arguments into `args`"))
         }
         _ if missing_severity == Severity::Error => {
-            let diagnostic = diagnostic.hint(absence.hint).with_code(FaultCode::ProgramMissing);
-            (absence.severity, diagnostic)
+            let diagnostic =
+                diagnostic.with_hint(missing_report.hint).with_code(FaultCode::ProgramMissing);
+            (missing_report.severity, diagnostic)
         }
         _ => (missing_severity, diagnostic),
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::program::{Variable, VariableSecrecy};
+use algonius_actors::model::program::{EnvVariable, VariableSecrecy};
 
-use crate::config::diagnostics::{Severity, from_message};
+use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::table::secret::{MIN_REDACTED_BYTES, VARIABLE_NOT_SET};
-use crate::config::table::{ConfigReader, Section, SourcePosition, Spanned, value};
+use crate::config::table::{ConfigReader, Positioned, Section, SourcePosition, value};
 
 /// Suffixes of name parts that mark a variable as a secret.
 const SECRET_NAME_SUFFIXES: [&str; 6] =
@@ -15,32 +15,32 @@ const SECRET_NAME_SUFFIXES: [&str; 6] =
 
 /// Reads `env`, the part of `access_env` for this access, `env_from`, `env_file` and `env_allow`. A fault of the
 /// machine has the severity `missing_severity`.
-pub(crate) fn read_of_agent(
+pub(crate) fn read_for_agent(
     agent: &mut Section<'_>,
     access: Access,
     missing_severity: Severity,
-) -> BTreeMap<String, Variable> {
-    let mut variables = Variables::read_table(agent, missing_severity);
+) -> BTreeMap<String, EnvVariable> {
+    let mut variables = VariableCollector::read_table(agent, missing_severity);
     variables.add_access_table(agent.section("access_env"), access);
     variables.read_other_sources(agent)
 }
 
 /// Reads `env`, `env_from`, `env_file` and `env_allow` of a backend program, whose access is always the same.
-pub(crate) fn read_of_backend(
+pub(crate) fn read_for_backend(
     table: &mut Section<'_>,
     missing_severity: Severity,
-) -> BTreeMap<String, Variable> {
-    Variables::read_table(table, missing_severity).read_other_sources(table)
+) -> BTreeMap<String, EnvVariable> {
+    VariableCollector::read_table(table, missing_severity).read_other_sources(table)
 }
 
 /// Variables that were collected so far.
-struct Variables<'c> {
+struct VariableCollector<'c> {
     reader: &'c ConfigReader<'c>,
     missing_severity: Severity,
-    variables: BTreeMap<String, Variable>,
+    variables: BTreeMap<String, EnvVariable>,
 }
 
-impl<'c> Variables<'c> {
+impl<'c> VariableCollector<'c> {
     /// Reads `env`.
     fn read_table(table: &mut Section<'c>, missing_severity: Severity) -> Self {
         let mut variables =
@@ -50,16 +50,16 @@ impl<'c> Variables<'c> {
     }
 
     /// Adds `env_from`, `env_file` and `env_allow`, and returns all variables.
-    fn read_other_sources(mut self, table: &mut Section<'_>) -> BTreeMap<String, Variable> {
+    fn read_other_sources(mut self, table: &mut Section<'_>) -> BTreeMap<String, EnvVariable> {
         for (name, entry) in table.section("env_from").entries() {
-            let entry = Spanned { position: entry.position.hidden(), ..entry };
+            let entry = Positioned { position: entry.position.unprintable(), ..entry };
             if let Some(source_variable) = value::text(self.reader, &entry) {
                 let value = self.reader.env(source_variable);
                 self.add_secret(&name, &entry.position, value.ok_or(VARIABLE_NOT_SET.to_owned()));
             }
         }
         for (name, entry) in table.section("env_file").entries() {
-            let entry = Spanned { position: entry.position.hidden(), ..entry };
+            let entry = Positioned { position: entry.position.unprintable(), ..entry };
             if let Some(path) = value::text(self.reader, &entry) {
                 let value = self.reader.read_secret_file(&self.reader.resolve(path));
                 let value = value.map_err(|error| format!("cannot be read: {error}"));
@@ -75,11 +75,11 @@ impl<'c> Variables<'c> {
     /// Adds the values of a table.
     fn add_table(&mut self, section: Section<'_>) {
         for (name, entry) in section.entries() {
-            let position = entry.position.clone().hidden();
+            let position = entry.position.clone().unprintable();
             if let Some(text) =
-                value::scalar(self.reader, &Spanned { position: position.clone(), ..entry })
+                value::scalar(self.reader, &Positioned { position: position.clone(), ..entry })
             {
-                self.add_expanded(&name, &Spanned { value: text, position });
+                self.add_expanded(&name, &Positioned { value: text, position });
             }
         }
     }
@@ -94,7 +94,8 @@ impl<'c> Variables<'c> {
                 self.add_table(table);
             } else {
                 let (reader, missing_severity) = (self.reader, self.missing_severity);
-                Variables { reader, missing_severity, variables: BTreeMap::new() }.add_table(table);
+                VariableCollector { reader, missing_severity, variables: BTreeMap::new() }
+                    .add_table(table);
             }
         }
         section.finish();
@@ -102,8 +103,8 @@ impl<'c> Variables<'c> {
 
     /// Copies a variable of the service. A variable that the file sets stays as it is, and one that the service does
     /// not have is skipped.
-    fn add_inherited(&mut self, name: &Spanned<String>) {
-        if !is_name(&name.value) {
+    fn add_inherited(&mut self, name: &Positioned<String>) {
+        if !is_identifier(&name.value) {
             return self.reader.error(&name.position, "is not the name of a variable");
         }
         if self.variables.contains_key(&name.value) {
@@ -115,19 +116,19 @@ impl<'c> Variables<'c> {
         } else {
             VariableSecrecy::Plain
         };
-        self.set(name, Variable { value, secrecy }, &name.position);
+        self.set(name, EnvVariable { value, secrecy }, &name.position);
     }
 
     /// Adds a value of the file with `${NAME}` expanded.
-    fn add_expanded(&mut self, name: &Spanned<String>, text: &Spanned<String>) {
+    fn add_expanded(&mut self, name: &Positioned<String>, text: &Positioned<String>) {
         let expanded = match expand(&text.value, &|name| self.reader.env(name)) {
             Ok(expanded) => expanded,
             Err(ExpandError::Unset { name }) => {
                 let message = format!("`{name}` is not set in the service's environment");
-                return self.reader.record(
+                return self.reader.record_fault(
                     self.missing_severity,
                     &text.position,
-                    from_message(message),
+                    new_diagnostic(message),
                 );
             }
             Err(error) => return self.reader.error(&text.position, error.to_string()),
@@ -135,30 +136,30 @@ impl<'c> Variables<'c> {
         let is_secret = is_secret_name(&name.value)
             || expanded.names.iter().any(|used_name| is_secret_name(used_name));
         let secrecy = if is_secret { VariableSecrecy::Secret } else { VariableSecrecy::Plain };
-        self.set(name, Variable { value: expanded.text, secrecy }, &text.position);
+        self.set(name, EnvVariable { value: expanded.text, secrecy }, &text.position);
     }
 
     /// Adds a value from another source.
     fn add_secret(
         &mut self,
-        name: &Spanned<String>,
+        name: &Positioned<String>,
         position: &SourcePosition,
         read_value: Result<String, String>,
     ) {
         match read_value {
             Ok(value) => {
-                self.set(name, Variable { value, secrecy: VariableSecrecy::Secret }, position);
+                self.set(name, EnvVariable { value, secrecy: VariableSecrecy::Secret }, position);
             }
             Err(message) => {
-                self.reader.record(self.missing_severity, position, from_message(message));
+                self.reader.record_fault(self.missing_severity, position, new_diagnostic(message));
             }
         }
     }
 
     /// Sets a variable, once.
-    fn set(&mut self, name: &Spanned<String>, variable: Variable, position: &SourcePosition) {
-        let is_name = !name.value.is_empty() && !name.value.contains(['=', '\0']);
-        if !is_name {
+    fn set(&mut self, name: &Positioned<String>, variable: EnvVariable, position: &SourcePosition) {
+        let is_valid_name = !name.value.is_empty() && !name.value.contains(['=', '\0']);
+        if !is_valid_name {
             return self.reader.error(&name.position, "is not the name of a variable");
         }
         if variable.value.contains('\0') {
@@ -222,7 +223,7 @@ pub(crate) fn expand(
         }
         let braced = after.strip_prefix('{').and_then(|after| after.split_once('}'));
         let (name, after) =
-            braced.filter(|(name, _)| is_name(name)).ok_or(ExpandError::StrayDollar)?;
+            braced.filter(|(name, _)| is_identifier(name)).ok_or(ExpandError::StrayDollar)?;
         text.push_str(&env(name).ok_or_else(|| ExpandError::Unset { name: name.to_owned() })?);
         names.push(name.to_owned());
         rest = after;
@@ -238,7 +239,7 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
 }
 
 /// Returns true if a text can be a name of a variable or parameter.
-pub(crate) fn is_name(text: &str) -> bool {
+pub(crate) fn is_identifier(text: &str) -> bool {
     let is_word_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     text.bytes().all(is_word_byte)
         && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())

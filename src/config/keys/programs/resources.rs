@@ -9,7 +9,7 @@ const MEMORY_BOUNDS: ValueBounds<u64> = ValueBounds::new(1 << 20, 1 << 46, 0);
 /// Bounds of processes and threads: the kernel has no more ids.
 const PROCESS_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 1 << 22, 0);
 
-const GROUPINGS: [(&str, CgroupMode); 3] =
+const CGROUP_MODES: [(&str, CgroupMode); 3] =
     [("auto", CgroupMode::Auto), ("required", CgroupMode::Required), ("off", CgroupMode::Off)];
 
 /// Reads the limits of a program.
@@ -18,7 +18,7 @@ pub(crate) fn read(resources: &mut Section<'_>) -> ResourceLimits {
         memory: read_memory(resources, "memory_bytes"),
         processes: limit(resources, "processes", PROCESS_BOUNDS),
         cgroup_mode: resources
-            .keyword("group", &GROUPINGS)
+            .keyword("group", &CGROUP_MODES)
             .map(|found| found.value)
             .unwrap_or_default(),
     }

@@ -6,8 +6,8 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::sandbox::{Isolation, IsolationRequirement, Sandbox};
 use algonius_actors::model::program::ProgramSpec;
 
-use crate::config::diagnostics::{Severity, from_message};
-use crate::config::table::{Section, Spanned, ValueShape};
+use crate::config::diagnostics::{Severity, new_diagnostic};
+use crate::config::table::{Positioned, Section, ValueShape};
 
 const ISOLATIONS: [(&str, Isolation); 2] =
     [("landlock", Isolation::Landlock), ("bubblewrap", Isolation::Bubblewrap)];
@@ -17,7 +17,7 @@ const MISSING_HIDDEN_HINT: &str = "leave it out: only what is there can be hidde
 const MISSING_PROTECTED_HINT: &str = "make it: only what is there can be protected";
 
 /// Program whose sandbox is read, as far as it is known.
-pub(crate) struct SandboxOwner<'p> {
+pub(crate) struct SandboxContext<'p> {
     pub(crate) access: Access,
     /// Home in which paths with `~/` start.
     pub(crate) home: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct SandboxOwner<'p> {
 }
 
 /// Reads the sandbox into the program. A fault of the machine has the severity `missing_severity`.
-pub(crate) fn read_of_agent(
+pub(crate) fn read_for_agent(
     agent: &mut Section<'_>,
     program: Option<&mut ProgramSpec>,
     access: Access,
@@ -40,7 +40,7 @@ pub(crate) fn read_of_agent(
 ) {
     let home = program.as_ref().and_then(|program| program.env.get("HOME"));
     let home = home.map(|home| home.value.clone()).or_else(|| agent.reader.env("HOME"));
-    let owner = SandboxOwner {
+    let context = SandboxContext {
         access,
         home,
         command: program.as_ref().map(|program| program.command.as_path()),
@@ -49,20 +49,20 @@ pub(crate) fn read_of_agent(
         is_required: false,
         missing_severity,
     };
-    let sandbox = read(agent, &owner);
+    let sandbox = read(agent, &context);
     if let Some(program) = program {
         program.sandbox = sandbox;
     }
 }
 
 /// Reads the sandbox of a program.
-pub(crate) fn read(table: &mut Section<'_>, owner: &SandboxOwner<'_>) -> Sandbox {
-    let SandboxOwner { access, command, working_dir, missing_severity, .. } = *owner;
+pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> Sandbox {
+    let SandboxContext { access, command, working_dir, missing_severity, .. } = *context;
     let mut section = table.section("sandbox");
     let enforce = section.flag("enforce", true);
     let nested = section.flag("nested", false);
-    let network = section.flag("network", owner.has_network);
-    let path_resolver = SandboxPathResolver { home: owner.home.clone(), missing_severity };
+    let network = section.flag("network", context.has_network);
+    let path_resolver = SandboxPathResolver { home: context.home.clone(), missing_severity };
     let configured = section.texts("writable");
     let writable = configured.as_ref().map(|configured| {
         configured
@@ -88,7 +88,7 @@ pub(crate) fn read(table: &mut Section<'_>, owner: &SandboxOwner<'_>) -> Sandbox
     };
     refuse_landlock(&section, isolation, &sandbox);
     refuse_nesting(&section, &sandbox);
-    let required = required(&mut section, owner, &sandbox);
+    let required = required(&mut section, context, &sandbox);
     if let (Access::ReadOnly, Some(working_dir)) = (access, working_dir) {
         warn_about_workspace(&section, &configured.unwrap_or_default(), &sandbox, working_dir);
     }
@@ -100,22 +100,22 @@ pub(crate) fn read(table: &mut Section<'_>, owner: &SandboxOwner<'_>) -> Sandbox
 /// required, and a sandbox of an agent with more restrictions than `access` implies.
 fn required(
     section: &mut Section<'_>,
-    owner: &SandboxOwner<'_>,
+    context: &SandboxContext<'_>,
     sandbox: &Sandbox,
 ) -> IsolationRequirement {
-    let limits_writes = owner.access == Access::ReadWrite && sandbox.writable.is_some();
+    let limits_writes = context.access == Access::ReadWrite && sandbox.writable.is_some();
     let is_restricted = sandbox.needs_bubblewrap() || !sandbox.allows_network || limits_writes;
     let is_given = section.has("required");
     let required =
-        section.flag("required", (is_restricted || owner.is_required) && sandbox.enforce);
+        section.flag("required", (is_restricted || context.is_required) && sandbox.enforce);
     // The schema knows no default that depends on other keys.
     section.record_shape("required", || ValueShape::Flag(None));
     if !sandbox.enforce && (is_restricted || required) {
-        let position = section.position.below("enforce").hidden();
-        let diagnostic = from_message("`enforce = false` leaves nothing to require or to refuse");
-        let is_default = !owner.has_network && !section.has("network");
+        let position = section.position.below("enforce").unprintable();
+        let diagnostic = new_diagnostic("`enforce = false` leaves nothing to require or to refuse");
+        let is_default = !context.has_network && !section.has("network");
         let hint = "write `network = true` too: by default the network is refused";
-        let diagnostic = if is_default { diagnostic.hint(hint) } else { diagnostic };
+        let diagnostic = if is_default { diagnostic.with_hint(hint) } else { diagnostic };
         section.reader.error(&position, diagnostic);
     }
     match (required, is_given) {
@@ -129,16 +129,16 @@ fn required(
 fn refuse_nesting(section: &Section<'_>, sandbox: &Sandbox) {
     if sandbox.has_own_sandbox && (!sandbox.enforce || sandbox.writable.is_some()) {
         let diagnostic =
-            from_message("with `nested = true` the program decides itself what it may change")
-                .hint("leave out `writable` and `enforce = false`, or leave out `nested`");
-        section.reader.error(&section.position.below("nested").hidden(), diagnostic);
+            new_diagnostic("with `nested = true` the program decides itself what it may change")
+                .with_hint("leave out `writable` and `enforce = false`, or leave out `nested`");
+        section.reader.error(&section.position.below("nested").unprintable(), diagnostic);
     }
 }
 
 /// Returns the sockets of other programs that the agent may reach. A missing one may be created later.
 fn sockets(section: &mut Section<'_>) -> Vec<PathBuf> {
     let configured = section.texts("sockets").unwrap_or_default();
-    let is_absolute = |socket: &Spanned<String>| socket.value.starts_with('/');
+    let is_absolute = |socket: &Positioned<String>| socket.value.starts_with('/');
     for socket in configured.iter().filter(|socket| !is_absolute(socket)) {
         section.reader.error(&socket.position, "must be an absolute path");
     }
@@ -148,13 +148,13 @@ fn sockets(section: &mut Section<'_>) -> Vec<PathBuf> {
 /// Refuses Landlock if the sandbox has exceptions, because Landlock has no deny rules.
 fn refuse_landlock(
     section: &Section<'_>,
-    isolation: Option<Spanned<Isolation>>,
+    isolation: Option<Positioned<Isolation>>,
     sandbox: &Sandbox,
 ) {
     let landlock = isolation.filter(|isolation| isolation.value == Isolation::Landlock);
     if let Some(isolation) = landlock.filter(|_| sandbox.needs_bubblewrap()) {
-        let diagnostic = from_message("Landlock can neither hide nor protect a path")
-            .hint("leave it out, or write \"bubblewrap\"");
+        let diagnostic = new_diagnostic("Landlock can neither hide nor protect a path")
+            .with_hint("leave it out, or write \"bubblewrap\"");
         section.reader.error(&isolation.position, diagnostic);
     }
 }
@@ -168,12 +168,12 @@ struct SandboxPathResolver {
 
 impl SandboxPathResolver {
     /// Returns a path relative to the home or to the file's folder. The system accepts only existing paths.
-    fn resolve(&self, section: &Section<'_>, path: &Spanned<String>, hint: &str) -> PathBuf {
+    fn resolve(&self, section: &Section<'_>, path: &Positioned<String>, hint: &str) -> PathBuf {
         let resolved = self.below_home(&path.value);
         let resolved = resolved.unwrap_or_else(|| section.reader.resolve(&path.value));
         if !resolved.exists() {
-            let diagnostic = from_message("there is no such file or folder").hint(hint);
-            section.reader.record(self.missing_severity, &path.position, diagnostic);
+            let diagnostic = new_diagnostic("there is no such file or folder").with_hint(hint);
+            section.reader.record_fault(self.missing_severity, &path.position, diagnostic);
         }
         resolved
     }
@@ -211,7 +211,7 @@ fn hidden(
 /// is checked when an attempt starts.
 fn protected(section: &mut Section<'_>, path_resolver: &SandboxPathResolver) -> Vec<PathBuf> {
     let configured = section.texts("protected").unwrap_or_default();
-    let resolve = |path: &Spanned<String>| {
+    let resolve = |path: &Positioned<String>| {
         let relative = Path::new(&path.value);
         if relative.is_absolute() || path.value.starts_with("~/") {
             return path_resolver.resolve(section, path, MISSING_PROTECTED_HINT);
@@ -220,7 +220,7 @@ fn protected(section: &mut Section<'_>, path_resolver: &SandboxPathResolver) -> 
         let is_below = parts.peek().is_some();
         if !is_below || !parts.all(|part| matches!(part, Component::Normal(_))) {
             let diagnostic =
-                from_message("must be absolute, or below the working folder without `..`");
+                new_diagnostic("must be absolute, or below the working folder without `..`");
             section.reader.error(&path.position, diagnostic);
         }
         relative.to_owned()
@@ -231,7 +231,7 @@ fn protected(section: &mut Section<'_>, path_resolver: &SandboxPathResolver) -> 
 /// Warns about a read-only agent whose working directory is writable.
 fn warn_about_workspace(
     section: &Section<'_>,
-    configured: &[Spanned<String>],
+    configured: &[Positioned<String>],
     sandbox: &Sandbox,
     working_dir: &Path,
 ) {
@@ -240,8 +240,8 @@ fn warn_about_workspace(
     for (path, folder) in configured.iter().zip(writable) {
         if folder.canonicalize().is_ok_and(|folder| workspace.starts_with(folder)) {
             let diagnostic =
-                from_message("the agent's working folder is in it, and so may be changed")
-                    .hint("with `access = \"read-write\"` agents would not meet there");
+                new_diagnostic("the agent's working folder is in it, and so may be changed")
+                    .with_hint("with `access = \"read-write\"` agents would not meet there");
             section.reader.warning(&path.position, diagnostic);
         }
     }

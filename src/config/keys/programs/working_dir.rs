@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::config::diagnostics::{Severity, from_message};
+use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::table::Section;
 
 /// Reads `working_dir`; `None` if the key is absent. A missing folder has the severity `missing_severity`.
@@ -10,13 +10,13 @@ pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Opt
     let configured = section.nonblank("working_dir")?;
     let folder = section.reader.resolve(&configured.value);
     if !folder.is_dir() {
-        let diagnostic = from_message("there is no such folder");
+        let diagnostic = new_diagnostic("there is no such folder");
         let diagnostic = if configured.value.starts_with('~') {
-            diagnostic.hint("`~` means nothing here: write the whole path")
+            diagnostic.with_hint("`~` means nothing here: write the whole path")
         } else {
             diagnostic
         };
-        section.reader.record(missing_severity, &configured.position, diagnostic);
+        section.reader.record_fault(missing_severity, &configured.position, diagnostic);
     }
     Some(folder)
 }

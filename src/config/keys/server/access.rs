@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use algonius_actors::model::access::endpoint_config::LockoutSpec;
 use ipnet::IpNet;
 
-use crate::config::diagnostics::from_message;
-use crate::config::table::{Section, Spanned, ValueBounds};
+use crate::config::diagnostics::new_diagnostic;
+use crate::config::table::{Positioned, Section, ValueBounds};
 
 /// Admission rules of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -74,7 +74,7 @@ pub(crate) fn lockout(mut section: Section<'_>) -> LockoutSettings {
 /// Returns the valid texts of a list, and reports the others.
 fn valid_texts(
     section: &Section<'_>,
-    texts: Vec<Spanned<String>>,
+    texts: Vec<Positioned<String>>,
     is_valid: fn(&str) -> bool,
     diagnostic: &str,
 ) -> Vec<String> {
@@ -106,7 +106,7 @@ fn networks(section: &mut Section<'_>, key: &'static str) -> Vec<IpNet> {
         let network = network(&text.value);
         if network.is_none() {
             let diagnostic =
-                from_message("must be an address or a network").hint("write `10.0.0.0/8`");
+                new_diagnostic("must be an address or a network").with_hint("write `10.0.0.0/8`");
             section.reader.error(&text.position, diagnostic);
         }
         network

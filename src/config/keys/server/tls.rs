@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::config::diagnostics::from_message;
+use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::secret::is_open_to_others;
-use crate::config::table::{Section, Spanned};
+use crate::config::table::{Positioned, Section};
 use crate::platform::tls::CertificateFiles;
 
 /// Result of reading `[server.tls]`.
@@ -26,30 +26,36 @@ pub(crate) fn read(server: &mut Section<'_>) -> TlsSection {
 }
 
 /// Reads one of the two files, which are required together.
-fn file(section: &mut Section<'_>, key: &'static str, is_needed: bool) -> Option<Spanned<PathBuf>> {
+fn file(
+    section: &mut Section<'_>,
+    key: &'static str,
+    is_needed: bool,
+) -> Option<Positioned<PathBuf>> {
     let is_missing = is_needed && !section.has(key);
     let path = section.nonblank(key);
     if is_missing {
-        section.reader.error(&section.position.below(key).hidden(), "is needed");
+        section.reader.error(&section.position.below(key).unprintable(), "is needed");
     }
     let path = path?;
-    Some(Spanned { value: section.reader.resolve(&path.value), position: path.position })
+    Some(Positioned { value: section.reader.resolve(&path.value), position: path.position })
 }
 
 fn certificate_files(
     section: &Section<'_>,
-    cert: &Spanned<PathBuf>,
-    key: &Spanned<PathBuf>,
+    cert: &Positioned<PathBuf>,
+    key: &Positioned<PathBuf>,
 ) -> CertificateFiles {
     let reader = section.reader;
     let files = CertificateFiles { cert_file: cert.value.clone(), key_file: key.value.clone() };
-    if let Err(error) = files.read() {
+    if let Err(error) = files.read_server_config() {
         let position = if error.file() == files.key_file { &key.position } else { &cert.position };
         reader.error(position, error.to_string());
     }
     if is_open_to_others(&files.key_file) {
-        reader
-            .warning(&key.position, from_message("others may read this file").hint("chmod 600 it"));
+        reader.warning(
+            &key.position,
+            new_diagnostic("others may read this file").with_hint("chmod 600 it"),
+        );
     }
     files
 }

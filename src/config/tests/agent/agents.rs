@@ -8,7 +8,7 @@ fn durations_are_seconds_or_text_with_a_unit() {
         [("90", 90.0), ("90.5", 90.5), ("\"90s\"", 90.0), ("\"1.5h\"", 5400.0), ("\"5m\"", 300.0)]
     {
         let text = format!("[limits]\ntimeout_max = \"2h\"\n{CAT}timeout = {written}\n");
-        let run = settings(&text).agents[0].spec.limits.deadlines.run;
+        let run = settings(&text).agents[0].spec.limits.timeouts.run;
         assert_eq!(run, Duration::from_secs_f64(seconds), "{written}");
     }
     check_agent(&[
@@ -40,7 +40,7 @@ fn durations_are_seconds_or_text_with_a_unit() {
 #[test]
 fn an_agent_has_no_idle_timeout_by_default() {
     let idle =
-        |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].spec.limits.deadlines.idle;
+        |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].spec.limits.timeouts.idle;
     assert_eq!(idle(""), None);
     assert_eq!(idle("idle_timeout = \"2m\""), Some(Duration::from_secs(120)));
     check_agent(&[
@@ -60,7 +60,7 @@ fn an_agent_has_no_idle_timeout_by_default() {
 #[test]
 fn limits_move_the_bounds_and_the_defaults_with_them() {
     let run = |limits: &str| {
-        settings(&format!("[limits]\n{limits}\n{CAT}")).agents[0].spec.limits.deadlines.run
+        settings(&format!("[limits]\n{limits}\n{CAT}")).agents[0].spec.limits.timeouts.run
     };
     assert_eq!(run("timeout_max = 100").as_secs(), 100);
     assert_eq!(run("timeout_min = 0.05\ntimeout_max = 0.5"), Duration::from_millis(500));

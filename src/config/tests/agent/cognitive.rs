@@ -17,12 +17,12 @@ fn text(lines: &str) -> String {
 }
 
 /// Returns an agent with the keys that are needed and these lines, of which the first is line 5.
-fn complete(lines: &str) -> String {
+fn complete_agent_config(lines: &str) -> String {
     text(&format!("layer = \"perceptual\"\nmodel_id = \"local/qwen3\"\n{lines}"))
 }
 
 fn spec(lines: &str) -> (Arc<AgentSpec>, CognitiveSpec) {
-    let spec = settings(&complete(lines)).agents.remove(0).spec;
+    let spec = settings(&complete_agent_config(lines)).agents.remove(0).spec;
     let cognitive = (**spec.cognitive().unwrap()).clone();
     (spec, cognitive)
 }
@@ -30,7 +30,7 @@ fn spec(lines: &str) -> (Arc<AgentSpec>, CognitiveSpec) {
 /// Checks the faults of a complete agent with further lines.
 fn check(rows: &[(&str, &str)]) {
     for (lines, expected) in rows {
-        assert_eq!(fault_messages(&complete(lines)), [*expected], "{lines}");
+        assert_eq!(fault_messages(&complete_agent_config(lines)), [*expected], "{lines}");
     }
 }
 
@@ -47,8 +47,8 @@ fn a_cognitive_agent_has_a_layer_a_model_and_tools() {
     let settings = settings(&format!("{config}{notes}"));
     let spec = &settings.agents[0].spec;
     assert_eq!((spec.kind(), spec.access), (AgentKind::Cognitive, Access::ReadOnly));
-    assert_eq!((&*spec.profile.description, spec.retry.max), ("Thinks.", 0));
-    assert_eq!(spec.limits.deadlines.run, Duration::from_secs(60));
+    assert_eq!((&*spec.profile.description, spec.retry.max_retries), ("Thinks.", 0));
+    assert_eq!(spec.limits.timeouts.run, Duration::from_secs(60));
     let cognitive = spec.cognitive().unwrap();
     assert_eq!(cognitive.layer, CognitiveLayer::Metacognitive);
     assert_eq!((&*cognitive.model.provider, &*cognitive.model.name), ("local", "org/qwen3:8b"));
@@ -68,14 +68,14 @@ fn a_cognitive_agent_of_two_keys_gets_every_default() {
     let (agent, cognitive) = spec("");
     assert_eq!((&*cognitive.instructions, cognitive.temperature), ("", 0.2));
     assert_eq!((cognitive.max_steps.get(), cognitive.tools.len()), (10, 0));
-    assert_eq!(agent.limits.deadlines.run, Duration::from_secs(600));
+    assert_eq!(agent.limits.timeouts.run, Duration::from_secs(600));
     assert_eq!(agent.limits.capacity.max_running, NonZeroU32::new(10));
-    let bounded = settings(&format!("{}[limits]\ntimeout_max = 400\n", complete("")));
-    assert_eq!(bounded.agents[0].spec.limits.deadlines.run, Duration::from_secs(400));
+    let bounded = settings(&format!("{}[limits]\ntimeout_max = 400\n", complete_agent_config("")));
+    assert_eq!(bounded.agents[0].spec.limits.timeouts.run, Duration::from_secs(400));
     // Agents of one provider share its limits.
     let both = format!(
         "{}[agents.b]\nkind = \"cognitive\"\nlayer = \"abstract\"\nmodel_id = \"local/x\"\n",
-        complete("")
+        complete_agent_config("")
     );
     let settings = settings(&both);
     match (&settings.agents[0].worker, &settings.agents[1].worker) {
@@ -177,7 +177,11 @@ fn tools_are_named_once_and_have_a_section() {
                 (format!("\"t{number}\""), format!("[tools.t{number}]\n{clock}"))
             })
             .unzip();
-        format!("{}{}", complete(&format!("tools = [{}]", names.join(", "))), sections.concat())
+        format!(
+            "{}{}",
+            complete_agent_config(&format!("tools = [{}]", names.join(", "))),
+            sections.concat()
+        )
     };
     assert_eq!(settings(&many(64)).agents[0].spec.cognitive().unwrap().tools.len(), 64);
     assert_eq!(
@@ -185,7 +189,7 @@ fn tools_are_named_once_and_have_a_section() {
         ["c:5:9: error: agents.a.tools: must name 64 tools at most"]
     );
     // A tool with a fault causes no other fault.
-    let faulty = format!("{}[tools.bad]\n", complete("tools = [\"bad\"]"));
+    let faulty = format!("{}[tools.bad]\n", complete_agent_config("tools = [\"bad\"]"));
     assert_eq!(fault_messages(&faulty), ["c:11:1: error: tools.bad.source: is needed"]);
 }
 
@@ -213,7 +217,7 @@ fn keys_of_other_kinds_are_faults_of_a_cognitive_agent() {
         ),
         ("access = \"read-write\"", "a cognitive agent has no access of its own: `sandbox.writable` of a tool or of an MCP server permits changes".into()),
     ] {
-        let found = fault_messages(&complete(line));
+        let found = fault_messages(&complete_agent_config(line));
         // A section of another kind is reported at the agent.
         let is_section = line.starts_with("remote") || line.starts_with("team");
         let start = if is_section { "c:1:1: " } else { "c:5:" };
@@ -243,14 +247,14 @@ fn keys_of_later_cognitive_agents_are_reported_once() {
         "unredacted_response = true",
     ] {
         let key = line.split(['.', ' ']).next().unwrap();
-        let found = fault_messages(&complete(line));
+        let found = fault_messages(&complete_agent_config(line));
         let expected = format!("error: agents.a.{key}: is not supported for a cognitive agent yet");
         assert!(
             found.len() == 1 && found[0].starts_with("c:5:") && found[0].ends_with(&expected),
             "{line}: {found:?}"
         );
     }
-    let preset = fault_messages(&complete("preset = \"claude-code\""));
+    let preset = fault_messages(&complete_agent_config("preset = \"claude-code\""));
     assert!(
         preset.len() == 1 && preset[0].starts_with("c:5:10: error: agents.a.preset"),
         "{preset:?}"

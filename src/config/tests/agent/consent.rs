@@ -1,6 +1,6 @@
 //! Tests of the permission policy of an interactive agent.
 
-use algonius_actors::model::permission::{OnTimeout, PermissionPolicy, PermissionVerdict};
+use algonius_actors::model::permission::{PermissionPolicy, PermissionVerdict, TimeoutAction};
 
 use super::*;
 
@@ -13,15 +13,18 @@ fn policy(lines: &str) -> PermissionPolicy {
 #[test]
 fn a_person_decides_unless_a_policy_says_otherwise() {
     let default = policy("");
-    assert_eq!(default.default, PermissionVerdict::Ask);
-    assert_eq!((default.timeout, default.on_timeout), (Duration::from_secs(300), OnTimeout::Deny));
-    assert!(default.rules.is_empty() && default.tools.is_empty());
+    assert_eq!(default.default_verdict, PermissionVerdict::Ask);
+    assert_eq!(
+        (default.timeout, default.on_timeout),
+        (Duration::from_secs(300), TimeoutAction::Deny)
+    );
+    assert!(default.rules.is_empty() && default.tool_verdicts.is_empty());
     let configured =
         policy("consent = { default = \"deny\", timeout = \"10m\", on_timeout = \"cancel\" }");
-    assert_eq!(configured.default, PermissionVerdict::Deny);
+    assert_eq!(configured.default_verdict, PermissionVerdict::Deny);
     assert_eq!(
         (configured.timeout, configured.on_timeout),
-        (Duration::from_secs(600), OnTimeout::Cancel)
+        (Duration::from_secs(600), TimeoutAction::Cancel)
     );
 }
 
@@ -31,8 +34,8 @@ fn approve_is_another_word_for_ask() {
         "consent = { default = \"approve\", \
          tools = { a = \"approve\", b = \"ask\", c = \"allow\", d = \"deny\" } }",
     );
-    assert_eq!(policy.default, PermissionVerdict::Ask);
-    let verdicts: Vec<_> = policy.tools.into_iter().collect();
+    assert_eq!(policy.default_verdict, PermissionVerdict::Ask);
+    let verdicts: Vec<_> = policy.tool_verdicts.into_iter().collect();
     let expected = [
         ("a", PermissionVerdict::Ask),
         ("b", PermissionVerdict::Ask),

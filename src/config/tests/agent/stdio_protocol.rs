@@ -1,7 +1,7 @@
 //! Tests of session resumption, and of protocols with programs.
 
 use algonius_actors::model::program::stdio_protocol::{MessageTemplate, StdioProtocol, TurnEnd};
-use algonius_actors::model::program::{OnServiceLoss, ProgramSpec};
+use algonius_actors::model::program::{ProgramSpec, ServiceLossAction};
 use serde_json::json;
 
 use super::*;
@@ -34,7 +34,7 @@ fn session_arguments_are_added_or_replace_all() {
     let session = with_replaced.session.unwrap();
     assert_eq!(session.start_args, ["-p", "-n", "{{ uuid }}"]);
     assert_eq!(session.resume_args, ["resume", "{{ session_id }}"]);
-    assert_eq!((session.gives_id, session.ttl), (true, Some(Duration::from_secs(3600))));
+    assert_eq!((session.generates_id, session.ttl), (true, Some(Duration::from_secs(3600))));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn json_rpc_calls_are_read_with_their_templates() {
         "{RPC}[agents.a.json_rpc]\nmethod = \"ask\"\nparams = {{ a = [1, \"{{{{ input }}}}\"], b = {{ c = true }} }}"
     );
     let program = program(&lines);
-    assert_eq!(program.on_loss, OnServiceLoss::Kill);
+    assert_eq!(program.on_loss, ServiceLossAction::Kill);
     let Some(StdioProtocol::Rpc(rpc)) = program.stdio_protocol else { panic!("no call") };
     assert_eq!(rpc.submit.method, "ask");
     assert_eq!(rpc.submit.params, json!({"a": [1, "{{ input }}"], "b": {"c": true}}));
@@ -141,7 +141,7 @@ fn a_pooled_program_needs_a_turn_end() {
         "{lines}end_json = {{ type = \"result\" }}\nmessage = {{ say = \"{{{{ input }}}}\" }}"
     ));
     let pool = pooled.pool.unwrap();
-    assert_eq!((pool.idle, pool.max_sessions), (Duration::from_secs(120), 3));
+    assert_eq!((pool.idle_timeout, pool.max_programs), (Duration::from_secs(120), 3));
     let Some(StdioProtocol::Turns(turns)) = pooled.stdio_protocol else { panic!("no turns") };
     assert_eq!(turns.message, MessageTemplate::Json(json!({"say": "{{ input }}"})));
     assert_eq!(turns.end, TurnEnd::Json(json!({"type": "result"}).as_object().unwrap().clone()));

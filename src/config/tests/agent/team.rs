@@ -13,7 +13,7 @@ fn text(id: &str, agent: &str, team: &str) -> String {
     format!("[agents.{id}]\nkind = \"team\"\n{agent}\n[agents.{id}.team]\n{team}\n")
 }
 
-fn crew(agent: &str, team: &str) -> String {
+fn crew_config(agent: &str, team: &str) -> String {
     format!("{MEMBERS}{}", text("crew", agent, team))
 }
 
@@ -25,7 +25,7 @@ fn refusals(config: &str) -> Vec<String> {
 #[test]
 fn a_team_has_steps_in_order_with_ids_of_their_own() {
     let steps = "steps = [\"one\", { id = \"think\", agent = \"two\" }, { agent = \"one\" }]";
-    let settings = settings(&crew("", steps));
+    let settings = settings(&crew_config("", steps));
     let spec = &settings.agents[2].spec;
     assert_eq!(spec.kind(), AgentKind::Team);
     let plan = spec.team().unwrap();
@@ -34,16 +34,19 @@ fn a_team_has_steps_in_order_with_ids_of_their_own() {
     assert_eq!(found, [("one", "one"), ("think", "two"), ("one-2", "one")]);
     // What follows from its members, and the limits of a team.
     assert_eq!(spec.access, Access::ReadWrite);
-    assert_eq!(spec.limits.deadlines.grace, Duration::from_secs(11));
-    assert_eq!(spec.limits.deadlines.run, Duration::from_secs(3600));
-    assert_eq!((spec.limits.capacity.max_running.map(Into::into), spec.retry.max), (Some(100), 0));
-    let day = settings_of_crew("timeout = \"24h\"");
-    assert_eq!(day.limits.deadlines.run, Duration::from_secs(86_400));
-    assert_eq!(settings_of_crew("timeout = 1").limits.deadlines.run, Duration::from_secs(1));
+    assert_eq!(spec.limits.timeouts.grace, Duration::from_secs(11));
+    assert_eq!(spec.limits.timeouts.run, Duration::from_secs(3600));
+    assert_eq!(
+        (spec.limits.capacity.max_running.map(Into::into), spec.retry.max_retries),
+        (Some(100), 0)
+    );
+    let day = crew_spec("timeout = \"24h\"");
+    assert_eq!(day.limits.timeouts.run, Duration::from_secs(86_400));
+    assert_eq!(crew_spec("timeout = 1").limits.timeouts.run, Duration::from_secs(1));
 }
 
-fn settings_of_crew(agent: &str) -> Arc<AgentSpec> {
-    Arc::clone(&settings(&crew(agent, "steps = [\"one\"]")).agents[2].spec)
+fn crew_spec(agent: &str) -> Arc<AgentSpec> {
+    Arc::clone(&settings(&crew_config(agent, "steps = [\"one\"]")).agents[2].spec)
 }
 
 #[test]
@@ -70,11 +73,11 @@ fn wrong_steps_are_faults_with_their_place() {
         ),
         ("steps = [\"one\"]\nwhatever = 1", "agents.crew.team.whatever: unknown key"),
     ] {
-        let found = refusals(&crew("", steps));
+        let found = refusals(&crew_config("", steps));
         assert!(found.len() == 1 && found[0].starts_with(expected), "{steps}: {found:?}");
     }
     let long: Vec<_> = (0..101).map(|_| "\"one\"").collect();
-    let found = refusals(&crew("", &format!("steps = [{}]", long.join(", "))));
+    let found = refusals(&crew_config("", &format!("steps = [{}]", long.join(", "))));
     assert_eq!(found, ["agents.crew.team.steps: must hold 1 to 100 steps"]);
 }
 
@@ -118,7 +121,7 @@ fn keys_of_other_kinds_are_faults_of_a_team() {
         ("timeout = 0.5", "agents.crew.timeout: "),
         ("timeout = \"25h\"", "agents.crew.timeout: "),
     ] {
-        let found = refusals(&crew(line, "steps = [\"one\"]"));
+        let found = refusals(&crew_config(line, "steps = [\"one\"]"));
         assert!(found.len() == 1 && found[0].starts_with(expected), "{line}: {found:?}");
     }
     let found = refusals("[agents.a]\ncommand = \"cat\"\n[agents.a.team]\nsteps = [\"a\"]");

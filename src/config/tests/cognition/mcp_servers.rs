@@ -3,7 +3,7 @@
 use algonius_actors::model::agent::cognitive::{CognitiveSpec, ToolHandler};
 use algonius_actors::model::host::sandbox::IsolationRequirement;
 use algonius_actors::model::program::backend_program::BackendRole;
-use algonius_actors::model::program::tool_sources::{ServerTool, ToolSources};
+use algonius_actors::model::program::tool_backends::{ServerTool, ToolBackends};
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn text(tools: &str, lines: &str) -> String {
     )
 }
 
-fn sources(tools: &str, lines: &str) -> (Arc<CognitiveSpec>, ToolSources) {
+fn sources(tools: &str, lines: &str) -> (Arc<CognitiveSpec>, ToolBackends) {
     let agent = settings(&text(tools, lines)).agents.remove(0);
     let spec = Arc::clone(agent.spec.cognitive().unwrap());
     let AgentWorker::Cognitive { sources, .. } = agent.worker else { panic!("{:?}", agent.worker) };
@@ -37,7 +37,7 @@ fn a_tool_of_a_server_needs_no_section() {
         (server.name.as_str(), &*server.args),
         ("store", &["-r".to_owned(), "-n".to_owned()][..])
     );
-    assert_eq!((server.start_timeout.as_secs(), server.idle.as_secs()), (30, 300));
+    assert_eq!((server.start_timeout.as_secs(), server.idle_timeout.as_secs()), (30, 300));
     let sandbox = &server.program.sandbox;
     assert_eq!((sandbox.enforce, sandbox.allows_network, &sandbox.writable), (true, false, &None));
     assert_eq!(sandbox.required, IsolationRequirement::Sandbox);
@@ -58,7 +58,7 @@ fn a_section_gives_a_tool_of_a_server_another_name() {
     assert_eq!(tool.timeout.as_secs(), 7);
     assert_eq!(sources.server_tools["recall"].name, "search.all");
     let server = &sources.servers["store"];
-    assert_eq!((server.start_timeout.as_millis(), server.idle.as_secs()), (2500, 5));
+    assert_eq!((server.start_timeout.as_millis(), server.idle_timeout.as_secs()), (2500, 5));
     assert_eq!(server.program.env["API_KEY"].value, CANARY);
 }
 

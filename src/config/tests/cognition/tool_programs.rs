@@ -4,7 +4,7 @@ use algonius_actors::model::agent::cognitive::{InputType, ToolHandler, ToolSpec}
 use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
 use algonius_actors::model::host::sandbox::IsolationRequirement;
 use algonius_actors::model::program::tool_program::ToolProgram;
-use algonius_actors::model::program::{Variable, VariableSecrecy};
+use algonius_actors::model::program::{EnvVariable, VariableSecrecy};
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn the_keys_of_a_tool_program_are_read() {
     assert_eq!(program.program.resources, limits);
     assert_eq!(sandbox.writable.as_deref(), Some(&[folder.path().to_owned()][..]));
     assert_eq!(program.program.working_dir.as_deref(), Some(folder.path()));
-    let variable = |value: &str, secrecy| Variable { value: value.to_owned(), secrecy };
+    let variable = |value: &str, secrecy| EnvVariable { value: value.to_owned(), secrecy };
     assert!(program.program.env["LANG"] == variable("C", VariableSecrecy::Plain));
     assert!(program.program.env["API_KEY"] == variable(CANARY, VariableSecrecy::Secret));
 }

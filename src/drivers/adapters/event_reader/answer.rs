@@ -6,27 +6,27 @@ use algonius_actors::ports::ledger::LedgerError;
 
 use super::answer_stream::AnswerStream;
 use super::draft_answer::DraftAnswer;
-use crate::drivers::output::pump::PumpedText;
+use crate::drivers::output::channel_writer::ChannelText;
 use crate::drivers::output::raw_text::TextStorage;
 
 /// Answer so far.
-pub(super) enum StreamedAnswer<'r> {
+pub(super) enum AnswerRecorder<'r> {
     /// Answer of a program with this project's events: it marks the answer and writes it in pieces.
     Stream(AnswerStream<'r>),
     /// Answer of a program with native events: it writes messages, and the last one is the answer.
     Drafts(DraftAnswer<'r>),
 }
 
-impl<'r> StreamedAnswer<'r> {
+impl<'r> AnswerRecorder<'r> {
     /// Opens the answer's channel; `has_messages` is true for native events.
     pub(super) fn open(
-        report: &'r Reporter,
+        reporter: &'r Reporter,
         has_messages: bool,
         (limit, storage): (usize, TextStorage),
     ) -> Self {
         match has_messages {
-            true => Self::Drafts(DraftAnswer::open(report, limit, storage)),
-            false => Self::Stream(AnswerStream::open(report, limit, storage)),
+            true => Self::Drafts(DraftAnswer::open(reporter, limit, storage)),
+            false => Self::Stream(AnswerStream::open(reporter, limit, storage)),
         }
     }
 
@@ -70,9 +70,9 @@ impl<'r> StreamedAnswer<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn show(&mut self) -> Result<(), LedgerError> {
+    pub(super) async fn flush(&mut self) -> Result<(), LedgerError> {
         match self {
-            Self::Stream(stream) => stream.show().await,
+            Self::Stream(stream) => stream.flush().await,
             Self::Drafts(_) => Ok(()),
         }
     }
@@ -92,7 +92,7 @@ impl<'r> StreamedAnswer<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn close(self) -> Result<PumpedText, LedgerError> {
+    pub(super) async fn close(self) -> Result<ChannelText, LedgerError> {
         match self {
             Self::Stream(stream) => stream.close().await,
             Self::Drafts(drafts) => drafts.close().await,

@@ -7,13 +7,13 @@ use algonius_actors::model::execution::event::{
 };
 use algonius_actors::ports::ledger::LedgerError;
 
-use crate::drivers::output::pump::{PumpedText, RawWriter};
+use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::raw_text::TextStorage;
 
 /// Answer so far.
 pub(super) struct AnswerStream<'r> {
-    report: &'r Reporter,
-    raw_writer: RawWriter,
+    reporter: &'r Reporter,
+    raw_writer: ChannelWriter,
     pending_text: String,
     next_offset: u64,
     redacted_before: u64,
@@ -21,9 +21,15 @@ pub(super) struct AnswerStream<'r> {
 
 impl<'r> AnswerStream<'r> {
     /// Opens the answer's channel.
-    pub(super) fn open(report: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
-        let raw_writer = RawWriter::open(report, TextChannel::Answer, (limit, storage));
-        Self { report, raw_writer, pending_text: String::new(), next_offset: 0, redacted_before: 0 }
+    pub(super) fn open(reporter: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
+        let raw_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
+        Self {
+            reporter,
+            raw_writer,
+            pending_text: String::new(),
+            next_offset: 0,
+            redacted_before: 0,
+        }
     }
 
     /// Adds text to the answer.
@@ -35,14 +41,14 @@ impl<'r> AnswerStream<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn show(&mut self) -> Result<(), LedgerError> {
+    pub(super) async fn flush(&mut self) -> Result<(), LedgerError> {
         // Pieces that were read together become one record, so that a fast program does not fill the ledger with
         // syllables.
         let text = std::mem::take(&mut self.pending_text);
         if text.is_empty() {
             return Ok(());
         }
-        let piece = self.raw_writer.show(text.as_bytes()).await?;
+        let piece = self.raw_writer.write_and_flush(text.as_bytes()).await?;
         self.write_piece(piece).await
     }
 
@@ -59,23 +65,23 @@ impl<'r> AnswerStream<'r> {
         let Some(piece) = piece else { return Ok(()) };
         let is_first = std::mem::replace(&mut self.next_offset, piece.text.to) == 0;
         self.redacted_before += piece.redacted;
-        self.report.record_event(artifact_event(piece, !is_first, false)).await
+        self.reporter.record_event(artifact_event(piece, !is_first, false)).await
     }
 
     /// Shows the rest, and closes the artifact if there is one.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn close(mut self) -> Result<PumpedText, LedgerError> {
-        self.show().await?;
-        let Self { report, raw_writer, next_offset, redacted_before, .. } = self;
+    pub(super) async fn close(mut self) -> Result<ChannelText, LedgerError> {
+        self.flush().await?;
+        let Self { reporter, raw_writer, next_offset, redacted_before, .. } = self;
         let text = raw_writer.close().await?;
         let StoredPart { text: span, redacted, dropped, .. } = text.piece;
         if span.to > 0 {
             let last_piece = StoredPart::text(TextRange { from: next_offset, ..span });
             let last_piece =
                 StoredPart { redacted: redacted - redacted_before, dropped, ..last_piece };
-            report.record_event(artifact_event(last_piece, next_offset > 0, true)).await?;
+            reporter.record_event(artifact_event(last_piece, next_offset > 0, true)).await?;
         }
         Ok(text)
     }

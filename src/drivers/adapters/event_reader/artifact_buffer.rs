@@ -8,14 +8,14 @@ use algonius_actors::model::execution::content::{Content, Part, StoredPart};
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
 
-use crate::drivers::output::display_label::label;
+use crate::drivers::output::display_label::redacted_label;
 
 /// Overhead of a record in bytes, so that empty records count too.
 const RECORD_OVERHEAD_BYTES: usize = 256;
 
 /// Store of parts.
 pub(super) struct ArtifactBuffer<'r> {
-    report: &'r Reporter,
+    reporter: &'r Reporter,
     writer: OutputWriter,
     remaining_bytes: usize,
     dropped_bytes: u64,
@@ -25,9 +25,9 @@ pub(super) struct ArtifactBuffer<'r> {
 
 impl<'r> ArtifactBuffer<'r> {
     /// Opens the channel of parts.
-    pub(super) fn open(report: &'r Reporter, limit: usize) -> Self {
-        let (writer, open_artifacts) = (report.open_output(TextChannel::Parts), BTreeMap::new());
-        Self { report, writer, remaining_bytes: limit, dropped_bytes: 0, open_artifacts }
+    pub(super) fn open(reporter: &'r Reporter, limit: usize) -> Self {
+        let (writer, open_artifacts) = (reporter.open_output(TextChannel::Parts), BTreeMap::new());
+        Self { reporter, writer, remaining_bytes: limit, dropped_bytes: 0, open_artifacts }
     }
 
     /// Stores the parts, or returns `None` if there is no room for them.
@@ -38,11 +38,11 @@ impl<'r> ArtifactBuffer<'r> {
         &mut self,
         parts: Vec<Part>,
     ) -> Result<Option<Vec<StoredPart>>, LedgerError> {
-        if !self.try_reserve(parts.iter().map(size).sum()) {
+        if !self.try_reserve(parts.iter().map(part_size).sum()) {
             return Ok(None);
         }
         let redacted_parts = self.redact_labels(parts);
-        self.writer.store_content(&redacted_parts).await.map(Some)
+        self.writer.store_raw(&redacted_parts).await.map(Some)
     }
 
     /// Stores and records an artifact, or more of it, if there is room.
@@ -53,7 +53,7 @@ impl<'r> ArtifactBuffer<'r> {
         &mut self,
         artifact: ArtifactPiece<Part>,
     ) -> Result<(), LedgerError> {
-        let size = artifact.parts.iter().map(size).sum();
+        let size = artifact.parts.iter().map(part_size).sum();
         if !self.try_reserve(size) {
             if let Some(dropped) = self.open_artifacts.get_mut(&artifact.id) {
                 *dropped += size as u64;
@@ -89,7 +89,7 @@ impl<'r> ArtifactBuffer<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn record_event(&mut self, event: EventKind) -> Result<(), LedgerError> {
         if self.try_reserve(RECORD_OVERHEAD_BYTES) {
-            self.report.record_event(event).await
+            self.reporter.record_event(event).await
         } else {
             Ok(())
         }
@@ -112,7 +112,7 @@ impl<'r> ArtifactBuffer<'r> {
         }
         let truncation =
             EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: self.dropped_bytes };
-        self.report.record_event(truncation).await
+        self.reporter.record_event(truncation).await
     }
 
     /// Reserves the space, and returns true if nothing was dropped so far.
@@ -126,7 +126,8 @@ impl<'r> ArtifactBuffer<'r> {
 
     /// Redacts the labels beside the content, because they are shown too.
     fn redact_labels(&self, parts: Vec<Part>) -> Vec<Part> {
-        let redact_label = |text: Option<String>| text.map(|text| label(self.report, &text));
+        let redact_label =
+            |text: Option<String>| text.map(|text| redacted_label(self.reporter, &text));
         let parts = parts.into_iter().map(|Part { content, filename, media_type }| Part {
             content,
             filename: redact_label(filename),
@@ -136,7 +137,7 @@ impl<'r> ArtifactBuffer<'r> {
     }
 }
 
-fn size(part: &Part) -> usize {
+fn part_size(part: &Part) -> usize {
     let content = match &part.content {
         Content::Text(text) | Content::Bytes(text) | Content::Url(text) => text.len(),
         Content::Data(data) => data.to_string().len(),

@@ -21,7 +21,7 @@ pub(super) struct CompletionReport {
     /// Latest request for input from the caller.
     interruption: Option<Interruption>,
     /// True if there was output besides the answer's text.
-    has_more: bool,
+    has_other_output: bool,
 }
 
 impl CompletionReport {
@@ -34,7 +34,12 @@ impl CompletionReport {
     }
 
     /// Records that the program failed; the message may be shown.
-    pub(super) fn fail(&mut self, reported: &ReportedFailure, message: &str, now: DateTime<Utc>) {
+    pub(super) fn record_reported_failure(
+        &mut self,
+        reported: &ReportedFailure,
+        message: &str,
+        now: DateTime<Utc>,
+    ) {
         if self.failure.is_some() {
             return;
         }
@@ -48,12 +53,12 @@ impl CompletionReport {
     }
 
     /// Records a failure for a reason of the service.
-    pub(super) fn fail_with(&mut self, failure: Failure) {
+    pub(super) fn record_service_failure(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
     }
 
     /// Records that a tool was denied, whose name may be shown.
-    pub(super) fn deny(&mut self, tool: String) {
+    pub(super) fn record_denial(&mut self, tool: String) {
         if self.denied.len() < MAX_NAMED_DENIALS && !self.denied.contains(&tool) {
             self.denied.push(tool);
         }
@@ -66,12 +71,12 @@ impl CompletionReport {
 
     /// Records that the program needs input from its caller.
     pub(super) const fn interrupt(&mut self, interruption: Interruption) {
-        (self.interruption, self.has_more) = (Some(interruption), true);
+        (self.interruption, self.has_other_output) = (Some(interruption), true);
     }
 
     /// Records output besides the answer's text: an artifact, a reply, an outcome message or a question.
-    pub(super) const fn add_output(&mut self) {
-        self.has_more = true;
+    pub(super) const fn mark_other_output(&mut self) {
+        self.has_other_output = true;
     }
 
     /// Returns the input that the program needs from its caller.
@@ -80,16 +85,16 @@ impl CompletionReport {
     }
 
     /// Returns true if there was output besides the answer's text.
-    pub(super) const fn has_more(&self) -> bool {
-        self.has_more
+    pub(super) const fn has_other_output(&self) -> bool {
+        self.has_other_output
     }
 
     /// Returns the reported result. `must_report_completion` is true if the program has to report its completion.
     pub(super) fn reported_result(self, must_report_completion: bool) -> ReportedResult {
-        let Self { failure, status, denied, is_completion_reported, .. } = self;
+        let Self { failure, status: http_status, denied, is_completion_reported, .. } = self;
         ReportedResult {
             failure,
-            status,
+            http_status,
             lacks_final_event: must_report_completion && !is_completion_reported,
             denied_tools: denied,
         }

@@ -8,13 +8,13 @@ use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
 
-use crate::drivers::output::pump::{PumpedText, RawWriter};
+use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::raw_text::TextStorage;
 
 /// Messages so far.
 pub(super) struct DraftAnswer<'r> {
-    report: &'r Reporter,
-    raw_writer: RawWriter,
+    reporter: &'r Reporter,
+    raw_writer: ChannelWriter,
     /// Remaining bytes for superseded messages.
     remaining_bytes: u64,
     /// Latest message after the superseded ones have used up the limit: it is written only when it is known to be the
@@ -28,10 +28,10 @@ pub(super) struct DraftAnswer<'r> {
 
 impl<'r> DraftAnswer<'r> {
     /// Opens the answer's channel.
-    pub(super) fn open(report: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
-        let raw_writer = RawWriter::open(report, TextChannel::Answer, (limit, storage));
+    pub(super) fn open(reporter: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
+        let raw_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
         Self {
-            report,
+            reporter,
             raw_writer,
             remaining_bytes: limit as u64,
             withheld_message: None,
@@ -78,7 +78,7 @@ impl<'r> DraftAnswer<'r> {
         if self.withheld_message.as_mut().map(String::clear).is_some() {
             return Ok(None);
         }
-        let superseded = self.raw_writer.split().await?;
+        let superseded = self.raw_writer.start_next_text().await?;
         self.remaining_bytes = self.remaining_bytes.saturating_sub(message_bytes);
         // Superseded messages may take as much as one answer. From then on only the answer is written, so it always has
         // room.
@@ -100,13 +100,13 @@ impl<'r> DraftAnswer<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn close(self) -> Result<PumpedText, LedgerError> {
+    pub(super) async fn close(self) -> Result<ChannelText, LedgerError> {
         let text = self.raw_writer.close().await?;
         if !self.is_answer {
             return Ok(text.without_raw());
         }
         if text.piece.text.to > text.piece.text.from {
-            self.report.record_event(EventKind::answer(text.piece.clone())).await?;
+            self.reporter.record_event(EventKind::answer(text.piece.clone())).await?;
         }
         Ok(text)
     }

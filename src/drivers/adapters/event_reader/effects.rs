@@ -10,7 +10,7 @@ use super::event_handler::EventHandler;
 use crate::drivers::adapters::event_line::EventParseError;
 use crate::drivers::adapters::failure::ReportedFailure;
 use crate::drivers::adapters::file_parts::UndeliveredFile;
-use crate::drivers::output::display_label::label;
+use crate::drivers::output::display_label::redacted_label;
 
 /// Greatest number of counters that are kept of one `usage` event.
 const MAX_USAGE_COUNTERS: usize = 64;
@@ -21,9 +21,9 @@ impl EventHandler<'_> {
         &mut self,
         undelivered: &UndeliveredFile,
     ) -> Result<(), LedgerError> {
-        let message = undelivered.warning_text(|name| label(self.report, name));
+        let message = undelivered.warning_text(|name| redacted_label(self.reporter, name));
         self.buffer.record_event(EventKind::Warning { message }).await?;
-        if let Some(size) = undelivered.excess_bytes() {
+        if let Some(size) = undelivered.encoded_size_if_too_large() {
             // The file counts as dropped output, so that the answer is marked as truncated.
             self.buffer.count_skipped(size);
         }
@@ -36,7 +36,7 @@ impl EventHandler<'_> {
         cumulative: bool,
     ) -> Result<(), LedgerError> {
         let numbers = fields.into_iter().filter_map(|(name, value)| match value {
-            Value::Number(number) => Some((label(self.report, &name), number)),
+            Value::Number(number) => Some((redacted_label(self.reporter, &name), number)),
             _ => None,
         });
         let numbers: BTreeMap<_, _> = numbers.take(MAX_USAGE_COUNTERS).collect();
@@ -45,16 +45,16 @@ impl EventHandler<'_> {
         }
         // A resumed session counts from its beginning, and only the difference belongs to this attempt.
         let (numbers, cumulative) =
-            if cumulative { self.counters.advance(numbers) } else { (numbers, false) };
-        self.report.set_counters(self.counters.totals().clone());
+            if cumulative { self.counters.record_totals(numbers) } else { (numbers, false) };
+        self.reporter.set_session_counters(self.counters.totals().clone());
         self.buffer.record_event(EventKind::UsageReported { counters: numbers, cumulative }).await
     }
 
     /// Records the session if it differs from the previous one.
     pub(super) async fn record_session(&mut self, id: &str) -> Result<(), LedgerError> {
         // The raw id, with which the next message resumes the session. Records get the redacted one.
-        self.report.set_session(id);
-        let id = label(self.report, id);
+        self.reporter.set_session(id);
+        let id = redacted_label(self.reporter, id);
         if self.session.replace(id.clone()).as_ref() == Some(&id) {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl EventHandler<'_> {
 
     pub(super) async fn record_stop(&mut self, reason: &str) -> Result<(), LedgerError> {
         self.completion.mark_completed();
-        let reason = label(self.report, reason);
+        let reason = redacted_label(self.reporter, reason);
         if reason.is_empty() {
             Ok(())
         } else {
@@ -72,8 +72,8 @@ impl EventHandler<'_> {
     }
 
     pub(super) fn record_failure(&mut self, reported: &ReportedFailure) {
-        let message = label(self.report, &reported.message);
-        self.completion.fail(reported, &message, self.report.now());
+        let message = redacted_label(self.reporter, &reported.message);
+        self.completion.record_reported_failure(reported, &message, self.reporter.now());
     }
 
     /// Reports an event whose content makes no sense.
@@ -81,6 +81,6 @@ impl EventHandler<'_> {
         &mut self,
         reason: &'static str,
     ) -> Result<(), LedgerError> {
-        self.malformed.record(self.line_number, &EventParseError::of_content(reason)).await
+        self.malformed.record(self.line_number, &EventParseError::for_content(reason)).await
     }
 }

@@ -2,7 +2,7 @@
 
 use algonius_actors::decide::budget::cumulative_usage::CumulativeUsage;
 use algonius_actors::decide::output::artifact_stream::ArtifactPiece;
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::execution::content::{Content, Part};
@@ -10,23 +10,23 @@ use algonius_actors::model::execution::event::{AgentStep, EventKind, MessageRole
 use algonius_actors::ports::ledger::LedgerError;
 
 use super::EventSummary;
-use super::answer::StreamedAnswer;
+use super::answer::AnswerRecorder;
 use super::artifact_buffer::ArtifactBuffer;
 use super::completion::CompletionReport;
 use super::ids::EventIds;
-use super::malformed::MalformedLines;
-use super::step_events::StepRecorder;
+use super::malformed_lines::MalformedLines;
+use super::step_recorder::StepRecorder;
 use crate::drivers::adapters::event_line::{EventContent, ProgramEvent, ReportedArtifact};
 use crate::drivers::adapters::file_parts;
 use crate::drivers::files::file_access::AllowedFolders;
-use crate::drivers::output::display_label::label;
+use crate::drivers::output::display_label::redacted_label;
 use crate::drivers::output::raw_text::TextStorage;
 
 /// State of handling a program's events.
 pub(super) struct EventHandler<'r> {
-    pub(super) report: &'r Reporter,
+    pub(super) reporter: &'r Reporter,
     pub(super) allowed_folders: &'r AllowedFolders,
-    pub(super) answer: StreamedAnswer<'r>,
+    pub(super) answer: AnswerRecorder<'r>,
     pub(super) buffer: ArtifactBuffer<'r>,
     pub(super) steps: StepRecorder<'r>,
     /// Number of the line of the latest event, 0 before the first line.
@@ -42,25 +42,30 @@ impl<'r> EventHandler<'r> {
     /// Opens the channels of the answer and of parts. `has_messages` is true if the answer is the last of several
     /// messages.
     pub(super) fn open(
-        report: &'r Reporter,
-        work: &Work,
+        reporter: &'r Reporter,
+        work: &AttemptWork,
         allowed_folders: &'r AllowedFolders,
         (has_messages, storage): (bool, TextStorage),
     ) -> Self {
         let limit = work.spec.limits.sizes.output;
         Self {
-            report,
+            reporter,
             allowed_folders,
-            answer: StreamedAnswer::open(report, has_messages, (limit, storage)),
-            buffer: ArtifactBuffer::open(report, limit),
-            steps: StepRecorder::new(report),
+            answer: AnswerRecorder::open(reporter, has_messages, (limit, storage)),
+            buffer: ArtifactBuffer::open(reporter, limit),
+            steps: StepRecorder::new(reporter),
             line_number: 0,
-            malformed: MalformedLines::new(report),
-            ids: EventIds::of(work),
+            malformed: MalformedLines::new(reporter),
+            ids: EventIds::for_attempt(work),
             completion: CompletionReport::default(),
-            counters: CumulativeUsage::of(report.counters()),
+            counters: CumulativeUsage::from_totals(reporter.session_counters()),
             session: None,
         }
+    }
+
+    /// Returns a text of the program in its redacted and shortened form.
+    pub(super) fn label(&self, text: &str) -> String {
+        redacted_label(self.reporter, text)
     }
 
     /// Records a warning, whose text may contain words of the program.
@@ -68,7 +73,7 @@ impl<'r> EventHandler<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn warn(&mut self, message: &str) -> Result<(), LedgerError> {
-        let message = label(self.report, message);
+        let message = self.label(message);
         self.buffer.record_event(EventKind::Warning { message }).await
     }
 
@@ -92,9 +97,10 @@ impl<'r> EventHandler<'r> {
         malformed.close();
         let text = answer.close().await?;
         buffer.close().await?;
-        let (interruption, has_more) = (completion.interruption(), completion.has_more());
+        let (interruption, has_other_output) =
+            (completion.interruption(), completion.has_other_output());
         let reported_result = completion.reported_result(must_report_completion);
-        Ok(EventSummary { text, reported_result, interruption, has_more })
+        Ok(EventSummary { text, reported_result, interruption, has_other_output })
     }
 
     /// Handles an event.
@@ -126,7 +132,7 @@ impl<'r> EventHandler<'r> {
                 return self.require_auth(url, content).await;
             }
             ProgramEvent::Rejected { message } => {
-                self.completion.reject(&label(self.report, &message));
+                self.completion.reject(&self.label(&message));
             }
             ProgramEvent::Failed(reported) => self.record_failure(&reported),
             ProgramEvent::Usage { fields, cumulative } => {
@@ -136,20 +142,20 @@ impl<'r> EventHandler<'r> {
             ProgramEvent::Stop { reason } => return self.record_stop(&reason).await,
             ProgramEvent::Thinking {} => return self.steps.record(AgentStep::Thinking).await,
             ProgramEvent::ToolCall { id, tool, stage } => {
-                let (id, tool) = (id.map(|id| label(self.report, &id)), label(self.report, &tool));
+                let (id, tool) = (id.map(|id| self.label(&id)), self.label(&tool));
                 return self.steps.record(AgentStep::ToolCall { id, tool, stage }).await;
             }
             ProgramEvent::FileChange { path, change } => {
-                let path = label(self.report, &self.allowed_folders.display_path(&path));
+                let path = self.label(&self.allowed_folders.display_path(&path));
                 return self.steps.record(AgentStep::FileChange { path, change }).await;
             }
             ProgramEvent::PermissionDenied { tool } => {
-                let tool = label(self.report, &tool);
-                self.completion.deny(tool.clone());
+                let tool = self.label(&tool);
+                self.completion.record_denial(tool.clone());
                 return self.steps.record(AgentStep::Denied { tool }).await;
             }
             ProgramEvent::RequestsFailed { count } => self
-                .report
+                .reporter
                 .failed_request_counter()
                 .send_modify(|failed| *failed = failed.saturating_add(count)),
             ProgramEvent::Malformed(error) => {
@@ -165,7 +171,9 @@ impl<'r> EventHandler<'r> {
         let Some(piece) = self.answer.supersede().await? else { return Ok(()) };
         // The text is in the ledger already, so the message only refers to it.
         let (speaker, message) = (Role::AgentProgress, self.ids.next_message_id());
-        self.report.record_event(EventKind::Message { speaker, message, pieces: vec![piece] }).await
+        self.reporter
+            .record_event(EventKind::Message { speaker, message, pieces: vec![piece] })
+            .await
     }
 
     /// Records the message of the program about the authentication that it needs, and the page for it. Without either,
@@ -195,7 +203,7 @@ impl<'r> EventHandler<'r> {
     ) -> Result<(), LedgerError> {
         let Some(parts) = self.read_content(content).await? else { return Ok(()) };
         if speaker != Role::AgentProgress {
-            self.completion.add_output();
+            self.completion.mark_other_output();
         }
         self.store_message(speaker, parts).await
     }
@@ -203,18 +211,19 @@ impl<'r> EventHandler<'r> {
     async fn store_message(&mut self, speaker: Role, parts: Vec<Part>) -> Result<(), LedgerError> {
         let Some(pieces) = self.buffer.store(parts).await? else { return Ok(()) };
         let message = self.ids.next_message_id();
-        self.report.record_event(EventKind::Message { speaker, message, pieces }).await
+        self.reporter.record_event(EventKind::Message { speaker, message, pieces }).await
     }
 
     async fn handle_artifact(&mut self, reported: ReportedArtifact) -> Result<(), LedgerError> {
         let ReportedArtifact { id, name, description, content, append, last } = reported;
-        let redact_label = |text: Option<String>| text.map(|text| label(self.report, &text));
+        let redact_label =
+            |text: Option<String>| text.map(|text| redacted_label(self.reporter, &text));
         let (id, name, description) =
             (redact_label(id), redact_label(name), redact_label(description));
         // The id is assigned even if the artifact fails: an append without an id continues this one.
         let id = self.ids.artifact_id(id, append);
         let Some(parts) = self.read_content(Some(content)).await? else { return Ok(()) };
-        self.completion.add_output();
+        self.completion.mark_other_output();
         self.buffer
             .store_artifact(ArtifactPiece { id, name, description, parts, append, last })
             .await

@@ -1,6 +1,6 @@
 //! Ids of messages and artifacts that have none from the program.
 
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 
 /// Generator of ids.
 pub(super) struct EventIds {
@@ -12,7 +12,7 @@ pub(super) struct EventIds {
 
 impl EventIds {
     /// Returns the generator for an attempt.
-    pub(super) fn of(Work { execution, attempt_id, .. }: &Work) -> Self {
+    pub(super) fn for_attempt(AttemptWork { execution, attempt_id, .. }: &AttemptWork) -> Self {
         let attempt_prefix = format!("{execution}-{}-{}", attempt_id.turn, attempt_id.attempt);
         Self { attempt_prefix, message_count: 0, artifact_count: 0, latest_artifact_id: None }
     }

@@ -8,7 +8,7 @@ use algonius_actors::model::program::EventDialect;
 use crate::drivers::adapters::event_line::{
     EventLine, MAX_EVENT_LINE_BYTES, MAX_NATIVE_LINE_BYTES, ProgramEvent,
 };
-use crate::drivers::adapters::{EventAdapter, adapter};
+use crate::drivers::adapters::{EventAdapter, new_adapter};
 
 /// Reader of one output.
 pub(super) struct LineReader {
@@ -22,8 +22,13 @@ pub(super) struct LineReader {
 impl LineReader {
     /// Returns a reader of this project's events, or of a native dialect.
     pub(super) fn new(dialect: Option<EventDialect>) -> Self {
-        let longest = if dialect.is_some() { MAX_NATIVE_LINE_BYTES } else { MAX_EVENT_LINE_BYTES };
-        Self { line: EventLine::new(longest), line_count: 0, adapter: dialect.map(adapter) }
+        let max_line_bytes =
+            if dialect.is_some() { MAX_NATIVE_LINE_BYTES } else { MAX_EVENT_LINE_BYTES };
+        Self {
+            line: EventLine::new(max_line_bytes),
+            line_count: 0,
+            adapter: dialect.map(new_adapter),
+        }
     }
 
     /// Returns true if the output is native and ends with a completion event.
@@ -43,7 +48,7 @@ impl LineReader {
             let complete_line = part.strip_suffix(b"\n");
             self.line.extend(complete_line.unwrap_or(part), raw_output);
             if complete_line.is_some() {
-                events.extend(self.finish(b"\n", raw_output));
+                events.extend(self.finish_line(b"\n", raw_output));
             }
         }
         events
@@ -51,7 +56,7 @@ impl LineReader {
 
     /// Handles the end of the output, and returns the events of the last line, with or without a line end.
     pub(super) fn end(&mut self, raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
-        let mut events = self.finish(b"", raw_output);
+        let mut events = self.finish_line(b"", raw_output);
         // An error after which the program has written nothing is known as a failure only now.
         let last_events = self.adapter.as_mut().map(|adapter| adapter.end());
         events.extend(
@@ -60,15 +65,19 @@ impl LineReader {
         events
     }
 
-    fn finish(&mut self, line_end: &[u8], raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
+    fn finish_line(
+        &mut self,
+        line_end: &[u8],
+        raw_output: &mut Vec<u8>,
+    ) -> Vec<(u64, ProgramEvent)> {
         let line = self.line.take();
         self.line_count += 1;
         let (mut events, mut is_piece) = (Ok(Vec::new()), false);
         if !line.is_blank() {
             events = match &mut self.adapter {
-                None => line.event().map(|event| vec![event]),
-                Some(adapter) => line.object().map(|object| {
-                    is_piece = adapter.is_piece(&object);
+                None => line.parse_event().map(|event| vec![event]),
+                Some(adapter) => line.parse_object().map(|object| {
+                    is_piece = adapter.is_delta(&object);
                     adapter.read(&object)
                 }),
             };

@@ -27,16 +27,16 @@ impl AccessFixture {
         }
         let own = Some(home.path().join("own"));
         let hidden = vec![home.path().join("work/hidden"), home.path().to_owned()];
-        let allowed_folders = AllowedFolders::of(home.path().join("work"), own, hidden).await;
+        let allowed_folders = AllowedFolders::new(home.path().join("work"), own, hidden).await;
         Self { home, allowed_folders }
     }
 
-    fn place(&self, path: &str) -> PathBuf {
+    fn absolute_path(&self, path: &str) -> PathBuf {
         self.home.path().join(path)
     }
 
     fn link(&self, to: &str, from: &str) {
-        symlink(self.place(to), self.place(from)).unwrap();
+        symlink(self.absolute_path(to), self.absolute_path(from)).unwrap();
     }
 
     async fn read(&self, path: impl AsRef<Path>) -> Result<String, PathRefusal> {
@@ -62,8 +62,8 @@ async fn a_path_is_absolute_or_relative_to_the_workspace() {
     let fixture = AccessFixture::new().await;
     assert_eq!(fixture.read("out/a").await, text_ok("a"));
     assert_eq!(fixture.read("./out/../out/a").await, text_ok("a"));
-    assert_eq!(fixture.read(fixture.place("work/out/a")).await, text_ok("a"));
-    assert_eq!(fixture.read(fixture.place("own/b")).await, text_ok("b"));
+    assert_eq!(fixture.read(fixture.absolute_path("work/out/a")).await, text_ok("a"));
+    assert_eq!(fixture.read(fixture.absolute_path("own/b")).await, text_ok("b"));
     assert_eq!(fixture.read("../own/b").await, text_ok("b"));
 }
 
@@ -83,7 +83,7 @@ async fn a_link_is_followed_inside_the_allowed_folders() {
 #[tokio::test]
 async fn a_hidden_file_is_not_read_by_any_path() {
     let fixture = AccessFixture::new().await;
-    fs::write(fixture.place("work/hidden/key"), "d").unwrap();
+    fs::write(fixture.absolute_path("work/hidden/key"), "d").unwrap();
     fixture.link("work/hidden/key", "own/way");
     for path in ["hidden/key", "../own/way"] {
         assert_eq!(fixture.read(path).await, Err(PathRefusal::Outside), "{path}");
@@ -93,8 +93,8 @@ async fn a_hidden_file_is_not_read_by_any_path() {
 #[tokio::test]
 async fn files_outside_the_allowed_folders_are_not_read() {
     let fixture = AccessFixture::new().await;
-    fs::create_dir(fixture.place("work-not")).unwrap();
-    fs::write(fixture.place("work-not/a"), "a").unwrap();
+    fs::create_dir(fixture.absolute_path("work-not")).unwrap();
+    fs::write(fixture.absolute_path("work-not/a"), "a").unwrap();
     for path in ["../beside/secret", "../work-not/a", "/dev/null", "/", ".."] {
         assert_eq!(fixture.read(path).await, Err(PathRefusal::Outside), "{path}");
     }
@@ -103,7 +103,7 @@ async fn files_outside_the_allowed_folders_are_not_read() {
 #[tokio::test]
 async fn a_folder_replaced_by_a_link_is_not_followed() {
     let fixture = AccessFixture::new().await;
-    fs::rename(fixture.place("work"), fixture.place("moved")).unwrap();
+    fs::rename(fixture.absolute_path("work"), fixture.absolute_path("moved")).unwrap();
     fixture.link("beside", "work");
     assert_eq!(fixture.read("secret").await, Err(PathRefusal::Outside));
 }
@@ -123,7 +123,7 @@ fn an_open_file_reports_its_real_path() {
 #[tokio::test]
 async fn pipes_and_folders_are_refused_without_blocking() {
     let fixture = AccessFixture::new().await;
-    mkfifo(&fixture.place("work/pipe"), Mode::S_IRWXU).unwrap();
+    mkfifo(&fixture.absolute_path("work/pipe"), Mode::S_IRWXU).unwrap();
     fixture.link("work/pipe", "work/link");
     for path in ["pipe", "link", "out", "", "."] {
         assert_eq!(fixture.read(path).await, Err(PathRefusal::Irregular), "{path:?}");
@@ -145,9 +145,9 @@ async fn a_path_that_does_not_exist_is_missing() {
 #[tokio::test]
 async fn a_file_over_the_size_limit_is_not_read() {
     let fixture = AccessFixture::new().await;
-    fs::write(fixture.place("work/full"), "12345678").unwrap();
-    fs::write(fixture.place("work/over"), "123456789").unwrap();
-    let sparse = File::create(fixture.place("work/sparse")).unwrap();
+    fs::write(fixture.absolute_path("work/full"), "12345678").unwrap();
+    fs::write(fixture.absolute_path("work/over"), "123456789").unwrap();
+    let sparse = File::create(fixture.absolute_path("work/sparse")).unwrap();
     sparse.set_len(1 << 40).unwrap();
     assert_eq!(fixture.read("full").await, text_ok("12345678"));
     assert_eq!(fixture.read("over").await, Err(PathRefusal::TooLarge(9)));

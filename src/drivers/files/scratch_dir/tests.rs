@@ -6,7 +6,7 @@ use nix::unistd::geteuid;
 
 use super::*;
 
-const USER: User = User { uid: 65_531, gid: 65_531 };
+const USER: UnixUser = UnixUser { uid: 65_531, gid: 65_531 };
 
 fn owner_and_mode(path: &Path) -> (u32, u32) {
     let metadata = fs::symlink_metadata(path).unwrap();
@@ -48,12 +48,12 @@ fn no_link_in_a_folder_is_followed() {
     assert!(folder.write("files/1-a", b"x").is_err());
     assert!(folder.write("input.txt", b"x").is_err());
     let file = ProgramFile::new(&folder, OsStr::new("input.txt"), owner).unwrap();
-    assert!(file.contents(100).unwrap().is_none());
+    assert!(file.read_contents(100).unwrap().is_none());
     // The folder stays the same when its path leads elsewhere.
     fs::rename(&path, temp_dir.path().join("moved")).unwrap();
     symlink(&outside, &path).unwrap();
     let file = ProgramFile::new(&folder, OsStr::new("file"), None).unwrap();
-    assert!(file.contents(100).unwrap().is_none());
+    assert!(file.read_contents(100).unwrap().is_none());
     folder.remove_blocking();
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "of another");
     assert_eq!(owner_and_mode(&outside.join("file")), before);
@@ -69,7 +69,7 @@ fn a_user_reads_files_by_their_modes() {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let metadata = fs::metadata(&path).unwrap();
         assert_eq!(may_read(USER, &metadata), other, "{mode:o}");
-        let service = User { uid: own.uid(), gid: own.gid() };
+        let service = UnixUser { uid: own.uid(), gid: own.gid() };
         assert_eq!(may_read(service, &metadata), owner, "{mode:o}");
     }
 }
@@ -86,7 +86,8 @@ fn a_user_reads_only_below_accessible_folders() {
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
     set(&temp_dir, 0o755).unwrap();
     set(&closed.join("file"), 0o644).unwrap();
-    let is_read = |path: &Path| open_regular(path, Some(USER)).is_ok_and(|file| file.is_some());
+    let is_read =
+        |path: &Path| open_regular_file(path, Some(USER)).is_ok_and(|file| file.is_some());
     for (mode, expected) in [(0o700, false), (0o711, true), (0o744, false)] {
         set(&closed, mode).unwrap();
         assert_eq!(is_read(&closed.join("file")), expected, "{mode:o}");
@@ -95,5 +96,5 @@ fn a_user_reads_only_below_accessible_folders() {
     set(&closed, 0o711).unwrap();
     set(&closed.join("file"), 0o600).unwrap();
     assert!(!is_read(&closed.join("file")));
-    assert!(open_regular(&closed.join("file"), None).unwrap().is_some());
+    assert!(open_regular_file(&closed.join("file"), None).unwrap().is_some());
 }

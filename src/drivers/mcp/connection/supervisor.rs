@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_mcp::{ConnectionEnd, McpClient};
+use algonius_mcp::{ConnectionEndReason, McpClient};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{ConnectionPhase, Usage, explain_end};
+use super::{ConnectionPhase, ConnectionUsage, explain_end};
 use crate::drivers::mcp::process::ServerProcess;
 use crate::drivers::mcp::server_failure::ServerFailure;
 
@@ -16,12 +16,12 @@ pub(super) struct ConnectionSupervisor {
     /// Name of the server.
     pub(super) name: String,
     /// Time without a use after which it ends the process.
-    pub(super) idle: Duration,
+    pub(super) idle_timeout: Duration,
     pub(super) process: ServerProcess,
     pub(super) client: Arc<McpClient>,
-    pub(super) usage: watch::Sender<Usage>,
+    pub(super) usage: watch::Sender<ConnectionUsage>,
     /// Receiver whose channel closes when the connection is dropped.
-    pub(super) connection: watch::Receiver<()>,
+    pub(super) lifetime_receiver: watch::Receiver<()>,
     /// True once the service stops.
     pub(super) stop: watch::Receiver<bool>,
     pub(super) phase: watch::Sender<ConnectionPhase>,
@@ -32,27 +32,36 @@ enum EndCause {
     /// The process has ended or exceeded a limit.
     Process(String),
     /// The connection has ended.
-    Connection(ConnectionEnd),
+    Connection(ConnectionEndReason),
     /// The process is no longer needed.
-    Order,
+    NoLongerNeeded,
 }
 
 impl ConnectionSupervisor {
     /// Waits for a reason to end the process, and ends it.
     pub(super) async fn run(self) {
-        let Self { name, idle, mut process, client, usage, mut connection, mut stop, phase } = self;
+        let Self {
+            name,
+            idle_timeout,
+            mut process,
+            client,
+            usage,
+            lifetime_receiver: mut connection,
+            mut stop,
+            phase,
+        } = self;
         let cause = tokio::select! {
             sentence = process.wait_for_failure() => EndCause::Process(sentence),
             reason = client.ended() => EndCause::Connection(reason),
-            () = wait_until_idle(&usage, idle) => EndCause::Order,
+            () = wait_until_idle(&usage, idle_timeout) => EndCause::NoLongerNeeded,
             // The only change is the end of its sender.
-            _ = connection.changed() => EndCause::Order,
-            _ = stop.wait_for(|is_given| *is_given) => EndCause::Order,
+            _ = connection.changed() => EndCause::NoLongerNeeded,
+            _ = stop.wait_for(|is_given| *is_given) => EndCause::NoLongerNeeded,
         };
         let failure = match cause {
             EndCause::Process(sentence) => process.kill_and_explain(sentence).await,
             EndCause::Connection(end) => explain_end(end, &mut process).await,
-            EndCause::Order => ServerFailure::new("the service ended the MCP server"),
+            EndCause::NoLongerNeeded => ServerFailure::new("the service ended the MCP server"),
         };
         let failure = Arc::new(failure);
         phase.send_replace(ConnectionPhase::Ending(Arc::clone(&failure)));
@@ -65,13 +74,13 @@ impl ConnectionSupervisor {
 }
 
 /// Closes the connection for further uses, and returns, once nothing has used it for this time.
-async fn wait_until_idle(usage: &watch::Sender<Usage>, idle: Duration) {
+async fn wait_until_idle(usage: &watch::Sender<ConnectionUsage>, idle_timeout: Duration) {
     let mut changes = usage.subscribe();
     loop {
         let is_used = changes.borrow_and_update().users > 0;
         if is_used {
             _ = changes.changed().await; // The sender is alive.
-        } else if timeout(idle, changes.changed()).await.is_err() {
+        } else if timeout(idle_timeout, changes.changed()).await.is_err() {
             let is_closed = usage.send_if_modified(|usage| {
                 usage.is_closed = usage.users == 0;
                 usage.is_closed

@@ -1,6 +1,6 @@
 //! Tests of calls without a reply: repetitions, and failures.
 
-use super::provider::DEADLINE;
+use super::provider::STEP_TIMEOUT;
 use super::*;
 
 /// Returns the failure of a call, and the number of requests.
@@ -12,20 +12,20 @@ async fn failure_of(responses: impl IntoIterator<Item = ScriptedResponse>) -> (F
     }
 }
 
-fn status(status: u16) -> ScriptedResponse {
+fn status_response(status: u16) -> ScriptedResponse {
     ScriptedResponse::status(status, "", "{\"error\": {\"message\": \"body-canary\"}}")
 }
 
-fn limited(retry_after: &str) -> ScriptedResponse {
+fn rate_limited_response(retry_after: &str) -> ScriptedResponse {
     ScriptedResponse::status(429, &format!("retry-after: {retry_after}\r\n"), "")
 }
 
 #[tokio::test]
 async fn a_reply_after_three_faults_is_returned() {
     let responses = [
-        status(503),
+        status_response(503),
         ScriptedResponse::Bytes(String::new()),
-        status(408),
+        status_response(408),
         ScriptedResponse::text("at last"),
     ];
     let mut provider = ScriptedProvider::start(responses).await;
@@ -35,7 +35,7 @@ async fn a_reply_after_three_faults_is_returned() {
 
 #[tokio::test]
 async fn a_provider_with_lasting_faults_is_unavailable() {
-    let (failure, count) = failure_of([status(500), status(503)]).await;
+    let (failure, count) = failure_of([status_response(500), status_response(503)]).await;
     assert_eq!((failure.code, count), (Code::ModelUnavailable, 4));
     assert_eq!(failure.message, "the provider `local` answered with status 503");
     let early_end = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choices\":";
@@ -54,7 +54,7 @@ async fn a_refusal_is_not_repeated_and_hides_its_text() {
         (401, Code::NotAuthenticated, "did not accept the key, with status 401"),
         (403, Code::ModelRefused, "refused the request with status 403"),
     ] {
-        let (failure, count) = failure_of([status(number)]).await;
+        let (failure, count) = failure_of([status_response(number)]).await;
         assert_eq!((failure.code, count), (code, 1), "{number}");
         assert_eq!(failure.message, format!("the provider `local` {clause}"));
     }
@@ -90,12 +90,13 @@ async fn a_provider_without_an_answer_exceeds_its_timeout() {
 
 #[tokio::test]
 async fn a_required_pause_is_waited_for() {
-    let mut provider = ScriptedProvider::start([limited("1"), ScriptedResponse::text("ok")]).await;
+    let mut provider =
+        ScriptedProvider::start([rate_limited_response("1"), ScriptedResponse::text("ok")]).await;
     let mut connections = connections();
     // With this pause the call would not end in time, so that of the provider is the one in use.
-    connections.pauses.fill(RepetitionPause { rate_limit: DEADLINE * 100, ..TEST_PAUSE });
+    connections.pauses.fill(RetryBackoff { rate_limit: STEP_TIMEOUT * 100, ..TEST_PAUSE });
     let client = connections.client(Arc::new(model_provider(&provider.base_url())));
-    let reply = tokio::time::timeout(DEADLINE, client.complete(greeting())).await.unwrap();
+    let reply = tokio::time::timeout(STEP_TIMEOUT, client.complete(greeting())).await.unwrap();
     assert_eq!(reply.unwrap().text, "ok");
     assert_eq!(provider.request_count(), 2);
 }
@@ -104,7 +105,7 @@ async fn a_required_pause_is_waited_for() {
 fn every_pause_follows_its_fault() {
     let client = connections().client(Arc::new(model_provider("http://127.0.0.1:1/v1")));
     let pauses = |fault: fn() -> CallFault| {
-        REPETITION_PAUSES.map(|next| client.pause_after(fault(), Some(next)).unwrap().as_secs())
+        RETRY_BACKOFFS.map(|next| client.pause_after(fault(), Some(next)).unwrap().as_secs())
     };
     assert_eq!(pauses(|| CallFault::Transient { clause: String::new() }), [1, 2, 4]);
     assert_eq!(pauses(|| CallFault::RateLimited { until: None }), [5, 10, 20]);
@@ -120,7 +121,13 @@ fn every_pause_follows_its_fault() {
 async fn a_rate_limit_without_an_end_is_reported_after_repetitions() {
     // The clock of the tests has 08:00:00 of this day.
     let past = "Fri, 15 Jan 2027 07:59:00 GMT";
-    for unclear in [status(429), limited("soon"), limited("-5"), limited("0"), limited(past)] {
+    for unclear in [
+        status_response(429),
+        rate_limited_response("soon"),
+        rate_limited_response("-5"),
+        rate_limited_response("0"),
+        rate_limited_response(past),
+    ] {
         let (failure, count) = failure_of([unclear]).await;
         assert_eq!((failure.code, count, failure.until), (Code::AgentRateLimited, 4, None));
     }
@@ -130,7 +137,7 @@ async fn a_rate_limit_without_an_end_is_reported_after_repetitions() {
 async fn a_rate_limit_with_a_late_end_is_reported_at_once() {
     // The clock of the tests has 08:00:00 of this day.
     for (header, seconds) in [("61", 61), ("Fri, 15 Jan 2027 08:05:00 GMT", 300)] {
-        let (failure, count) = failure_of([limited(header)]).await;
+        let (failure, count) = failure_of([rate_limited_response(header)]).await;
         assert_eq!((failure.code, count), (Code::AgentRateLimited, 1), "{header}");
         assert_eq!(failure.until, Some(now() + Duration::from_secs(seconds)));
     }

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Barrier;
 use tokio::time::{Instant, timeout};
 
-use super::provider::{DEADLINE, read};
+use super::provider::{STEP_TIMEOUT, read_request};
 use super::*;
 
 fn limited_provider(base_url: &str, concurrent: u32, per_minute: u32) -> Arc<ModelProvider> {
@@ -31,7 +31,7 @@ async fn concurrent_provider(together: usize) -> (String, Arc<AtomicUsize>) {
             let (open, most) = (Arc::clone(&open), Arc::clone(&most));
             let barrier = Arc::clone(&barrier);
             tokio::spawn(async move {
-                read(&mut stream).await.unwrap();
+                read_request(&mut stream).await.unwrap();
                 most.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 barrier.wait().await;
                 // Time in which a further request could arrive.
@@ -53,7 +53,7 @@ async fn send_four_calls(base_url: &str, concurrent: u32) {
         tokio::spawn(async move { client.complete(greeting()).await })
     });
     for call in calls.collect::<Vec<_>>() {
-        let reply = timeout(DEADLINE, call).await.unwrap().unwrap();
+        let reply = timeout(STEP_TIMEOUT, call).await.unwrap().unwrap();
         assert_eq!(reply.unwrap().text, "ok");
     }
 }
@@ -76,7 +76,7 @@ async fn calls_beyond_the_rate_wait_for_the_end_of_the_minute() {
     let (start, mut waits) = (Instant::now(), Vec::new());
     for _ in 0..5 {
         // Each call reads the limits again, as after a reload.
-        let limits = registry.limits_of(&provider).await;
+        let limits = registry.find_or_create(&provider).await;
         assert!(limits.acquire().await.is_some());
         waits.push(start.elapsed().as_secs());
     }
@@ -86,7 +86,7 @@ async fn calls_beyond_the_rate_wait_for_the_end_of_the_minute() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_wait_takes_no_call_from_the_others() {
     let registry = LimitRegistry::default();
-    let limits = registry.limits_of(&limited_provider("http://127.0.0.1:1/v1", 1, 1)).await;
+    let limits = registry.find_or_create(&limited_provider("http://127.0.0.1:1/v1", 1, 1)).await;
     let start = Instant::now();
     drop(limits.acquire().await);
     let cancelled = timeout(Duration::from_secs(10), limits.acquire()).await;
@@ -100,7 +100,7 @@ async fn a_dropped_wait_takes_no_call_from_the_others() {
 async fn other_limits_of_a_provider_are_counted_apart() {
     let registry = LimitRegistry::default();
     let limits = |concurrent| limited_provider("http://127.0.0.1:1/v1", concurrent, 60);
-    let first = registry.limits_of(&limits(1)).await;
-    assert!(Arc::ptr_eq(&first, &registry.limits_of(&limits(1)).await));
-    assert!(!Arc::ptr_eq(&first, &registry.limits_of(&limits(2)).await));
+    let first = registry.find_or_create(&limits(1)).await;
+    assert!(Arc::ptr_eq(&first, &registry.find_or_create(&limits(1)).await));
+    assert!(!Arc::ptr_eq(&first, &registry.find_or_create(&limits(2)).await));
 }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::Duration;
 
 /// Maximum duration of a test step.
-pub(super) const DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Response to one request.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ impl ScriptedProvider {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 // A client may close a connection before its request, at the end of a time limit.
-                let Some(received) = read(&mut stream).await else { continue };
+                let Some(received) = read_request(&mut stream).await else { continue };
                 _ = sender.send(received);
                 let is_last = responses.len() == 1;
                 let response =
@@ -105,7 +105,7 @@ impl ScriptedProvider {
     }
 
     pub(super) async fn next_request(&mut self) -> ReceivedCall {
-        timeout(DEADLINE, self.requests.recv()).await.unwrap().unwrap()
+        timeout(STEP_TIMEOUT, self.requests.recv()).await.unwrap().unwrap()
     }
 
     /// Returns the number of requests that were received and not read by the test.
@@ -115,7 +115,7 @@ impl ScriptedProvider {
 
     /// Waits until the client has closed the connection of an endless body.
     pub(super) async fn wait_for_closed_body(&mut self) {
-        timeout(DEADLINE, self.closed_bodies.recv()).await.unwrap().unwrap();
+        timeout(STEP_TIMEOUT, self.closed_bodies.recv()).await.unwrap().unwrap();
     }
 }
 
@@ -126,7 +126,7 @@ impl Drop for ScriptedProvider {
 }
 
 /// Reads one request; returns `None` if the connection ends before.
-pub(super) async fn read(stream: &mut TcpStream) -> Option<ReceivedCall> {
+pub(super) async fn read_request(stream: &mut TcpStream) -> Option<ReceivedCall> {
     let mut stream = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use algonius_actors::decide::classify::success_evaluation::files_failure;
 use algonius_actors::model::execution::request::Request;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::User;
-use algonius_warden::Launch;
+use algonius_actors::model::program::UnixUser;
+use algonius_warden::LaunchRequest;
 use tokio::task::spawn_blocking;
 
 use crate::drivers::files::input_files;
@@ -24,7 +24,7 @@ pub(in crate::drivers::program) struct AttemptFolderSpec {
     /// True if the folder has a directory for temporary files.
     pub(in crate::drivers::program) has_temporary_folder: bool,
     /// User who owns all files of the folder.
-    pub(in crate::drivers::program) owner: Option<User>,
+    pub(in crate::drivers::program) owner: Option<UnixUser>,
     /// Files of the request, if the folder has any.
     pub(in crate::drivers::program) input: Option<FolderInput>,
 }
@@ -45,17 +45,17 @@ pub(in crate::drivers::program) struct FolderInput {
 pub(in crate::drivers::program) async fn create_folder_and_sandbox(
     folder_spec: Option<AttemptFolderSpec>,
     (sandbox, slot): PreparedSandbox,
-    launch: Launch,
+    launch: LaunchRequest,
     context: &Arc<SharedDriverContext>,
-) -> Result<(Option<ScratchDir>, Launch), Failure> {
+) -> Result<(Option<ScratchDir>, LaunchRequest), Failure> {
     let is_ready =
         folder_spec.as_ref().is_none_or(AttemptFolderSpec::writes_no_file) && sandbox.is_ready();
-    let (in_memory, slots) = (context.driver_context.is_in_memory, Arc::clone(&context.slots));
+    let (in_memory, slots) = (context.settings.is_in_memory, Arc::clone(&context.slots));
     let is_ready = is_ready && in_memory;
     let create = move || {
         let slot = slot.map(|slot| (slot, slots));
         let folder = folder_spec.map(|folder_spec| folder_spec.create(slot)).transpose()?;
-        let folder = folder.map(|folder| folder.in_memory(in_memory));
+        let folder = folder.map(|folder| folder.with_in_memory(in_memory));
         Ok((folder, sandbox.apply(launch)?))
     };
     // In memory this is about fifteen short system calls, which cost less than two changes of the thread.
@@ -76,7 +76,7 @@ impl AttemptFolderSpec {
     fn create(self, slot: Option<(ScratchSlot, Arc<ScratchSlots>)>) -> Result<ScratchDir, Failure> {
         let Self { folder, has_temporary_folder, owner, input } = self;
         let folder = match slot {
-            Some((slot, slots)) => ScratchDir::of_slot(slot, slots, owner),
+            Some((slot, slots)) => ScratchDir::from_slot(slot, slots, owner),
             None => ScratchDir::create(folder, owner).map_err(|error| folder_failure(&error))?,
         };
         if has_temporary_folder {

@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use algonius_actors::driver::Work;
+use algonius_actors::driver::AttemptWork;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
-use algonius_actors::model::program::{InputMethod, OnServiceLoss, OutputMethod};
-use algonius_warden::{Launch, RootCapabilities, Stdin};
+use algonius_actors::model::program::{InputMethod, OutputMethod, ServiceLossAction};
+use algonius_warden::{LaunchRequest, RootCapabilities, StdinSource};
 
 use super::AttemptStart;
 use super::arguments::{check_total_size, render_arguments, render_file_name, render_text};
@@ -16,9 +16,9 @@ use super::attempt_folder::{AttemptFolderSpec, FolderInput};
 use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::files::input_files;
 use crate::drivers::files::scratch_dir::{ProgramFile, ScratchDir};
-use crate::drivers::program::environment::environment;
+use crate::drivers::program::program_environment::attempt_environment;
 use crate::drivers::program::running_process::AnswerLocation;
-use crate::drivers::program::sandbox::{self, SandboxSubject, StartSandbox, is_confined};
+use crate::drivers::program::sandbox::{self, LaunchSandbox, SandboxSubject, is_confined};
 use crate::drivers::program::success_checks::{CheckLaunch, SuccessChecks};
 use crate::platform::template::ExecutionValues;
 
@@ -48,7 +48,7 @@ impl<'a> PreparedAttempt<'a> {
     ///
     /// # Errors
     /// `input-rejected` if the request leads to no usable name of a file.
-    pub(super) fn of(
+    pub(super) fn new(
         attempt: &'a AttemptStart,
         folder: PathBuf,
         working_dir: PathBuf,
@@ -79,11 +79,11 @@ impl<'a> PreparedAttempt<'a> {
     ///
     /// # Errors
     /// `input-rejected` if the request cannot be passed to a program.
-    pub(super) fn launch(&self) -> Result<Launch, Failure> {
+    pub(super) fn build_launch(&self) -> Result<LaunchRequest, Failure> {
         let AttemptStart { program, context, work, session, .. } = self.attempt;
         let inherited = &context.inherited;
         let args = render_arguments(program, session.argument_templates(program), &self.values)?;
-        let mut env = environment(program, inherited, work);
+        let mut env = attempt_environment(program, inherited, work);
         let listing = input_files::file_list_json(&work.request.input.parts, &self.folder);
         env.extend(listing.map(|listing| (input_files::FILES_VARIABLE.into(), listing.into())));
         if is_confined(work, program) {
@@ -95,16 +95,16 @@ impl<'a> PreparedAttempt<'a> {
         }
         check_total_size(&args, &env)?;
         let stdin = match program.input {
-            _ if program.control().is_some() => Stdin::Journaled,
-            _ if program.stdio_protocol.is_some() => Stdin::Piped,
+            _ if program.control().is_some() => StdinSource::Journaled,
+            _ if program.stdio_protocol.is_some() => StdinSource::Piped,
             // Complete before the start, because the program may outlive the service that would write the rest.
-            InputMethod::Stdin => Stdin::Bytes(work.request.input.text().into_bytes()),
+            InputMethod::Stdin => StdinSource::Bytes(work.request.input.text().into_bytes()),
             InputMethod::File | InputMethod::Args | InputMethod::JsonRpc => {
-                Stdin::Bytes(Vec::new())
+                StdinSource::Bytes(Vec::new())
             }
         };
-        let Work { execution, attempt_id, spec, .. } = work;
-        Ok(Launch {
+        let AttemptWork { execution, attempt_id, spec, .. } = work;
+        Ok(LaunchRequest {
             execution: *execution,
             attempt_id: *attempt_id,
             program: program.command.clone(),
@@ -119,7 +119,7 @@ impl<'a> PreparedAttempt<'a> {
                 false if program.control().is_some() => CONVERSATION_OUTPUT_BYTES,
                 false => spec.limits.sizes.output as u64 + TRUNCATION_MARGIN_BYTES,
             },
-            ends_with_supervisor: program.on_loss == OnServiceLoss::Kill,
+            ends_with_supervisor: program.on_loss == ServiceLossAction::Kill,
             rlimits: Vec::new(),
             ruleset: None,
             scratch_slot: None,
@@ -137,25 +137,25 @@ impl<'a> PreparedAttempt<'a> {
     /// `input-rejected` if the request cannot be passed to a check.
     pub(super) async fn success_checks(
         &self,
-        sandbox: Option<&StartSandbox>,
+        sandbox: Option<&LaunchSandbox>,
     ) -> Result<Option<SuccessChecks>, Failure> {
         let AttemptStart { program, warden, .. } = self.attempt;
-        let contract = &program.success;
-        if !SuccessChecks::is_required(contract) {
+        let criteria = &program.success;
+        if !SuccessChecks::is_required(criteria) {
             return Ok(None);
         }
         let mut checks =
-            SuccessChecks { schema: contract.schema.clone(), ..SuccessChecks::default() };
-        if let Some(path) = &contract.artifact {
+            SuccessChecks { schema: criteria.schema.clone(), ..SuccessChecks::default() };
+        if let Some(path) = &criteria.artifact {
             let allowed_folders = self.allowed_folders(Some(self.folder.clone())).await;
             checks.artifact = Some((render_text(path, &self.values)?, allowed_folders));
         }
-        if let Some(check) = &contract.check {
+        if let Some(check) = &criteria.check {
             let args = check.args.iter().map(|arg| render_text(arg, &self.values));
-            let launch = Launch {
+            let launch = LaunchRequest {
                 program: check.command.clone(),
                 args: args.collect::<Result<_, _>>()?,
-                stdin: Stdin::Bytes(Vec::new()),
+                stdin: StdinSource::Bytes(Vec::new()),
                 // A check is never resumed: its result is lost together with the process that waits for it.
                 ends_with_supervisor: true,
                 // The output of a check need not outlive the service. Without it, the check uses no output memory while
@@ -165,7 +165,7 @@ impl<'a> PreparedAttempt<'a> {
                     cgroup_mode: CgroupMode::Off,
                     ..ResourceLimits::default()
                 },
-                ..self.launch()?
+                ..self.build_launch()?
             };
             let sandbox = match sandbox {
                 Some(sandbox) => sandbox.clone(),
@@ -178,9 +178,9 @@ impl<'a> PreparedAttempt<'a> {
     }
 
     /// Returns the sandbox of a check that reads the files of a resumed program.
-    async fn check_sandbox(&self) -> Result<StartSandbox, Failure> {
+    async fn check_sandbox(&self) -> Result<LaunchSandbox, Failure> {
         let AttemptStart { program, context, work, .. } = self.attempt;
-        let subject = SandboxSubject::of_attempt(program, work);
+        let subject = SandboxSubject::for_attempt(program, work);
         let plan = sandbox::plan(&subject, context, &self.working_dir).await?;
         let plan = plan.with_writable(&self.folder);
         let (sandbox, _slot) = sandbox::prepare(plan, context, &subject).await?;
@@ -210,9 +210,9 @@ impl<'a> PreparedAttempt<'a> {
     async fn allowed_folders(&self, folder: Option<PathBuf>) -> AllowedFolders {
         let AttemptStart { program, context, .. } = self.attempt;
         let hidden = sandbox::hidden_paths(program, context);
-        let allowed_folders = AllowedFolders::of(self.working_dir.clone(), folder, hidden).await;
+        let allowed_folders = AllowedFolders::new(self.working_dir.clone(), folder, hidden).await;
         // The service may be root, and could read more than the program.
-        allowed_folders.with_rights_of(program.user)
+        allowed_folders.with_program_user(program.user)
     }
 
     /// Returns the contents of the attempt's own folder, or `None` if it needs no folder.

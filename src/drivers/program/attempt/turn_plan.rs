@@ -7,17 +7,17 @@ use algonius_actors::model::program::stdio_protocol::{ControlProtocol, ControlSp
 use algonius_protocols::{PromptPart, ProtocolKind, ResourceBody};
 
 use super::AttemptStart;
-use crate::drivers::program::session_resume::SessionResume;
-use crate::drivers::stdio::agent_turn::{ToolWatch, TurnPlan};
+use crate::drivers::program::session_resume::AttemptSession;
+use crate::drivers::stdio::agent_turn::{ToolCallMonitor, TurnPlan};
 
 /// Name of a part without a file name.
 const DEFAULT_FILE_NAME: &str = "attachment";
 
 /// Returns the plan of an attempt that works in a folder.
-pub(super) fn plan(control: &ControlSpec, attempt: &AttemptStart, cwd: &Path) -> TurnPlan {
+pub(super) fn plan_turn(control: &ControlSpec, attempt: &AttemptStart, cwd: &Path) -> TurnPlan {
     let resumed_session = match &attempt.session {
-        SessionResume::Resumed(id) => Some(id.expose().to_owned()),
-        SessionResume::Stateless | SessionResume::New => None,
+        AttemptSession::Resumed(id) => Some(id.expose().to_owned()),
+        AttemptSession::Stateless | AttemptSession::New => None,
     };
     let options = control.options.iter().map(|(id, value)| (id.clone(), value.clone()));
     TurnPlan {
@@ -32,8 +32,8 @@ pub(super) fn plan(control: &ControlSpec, attempt: &AttemptStart, cwd: &Path) ->
         model: attempt.program.program_runtime.model.clone(),
         options: options.collect(),
         prompt: attempt.work.request.input.parts.iter().map(prompt_part).collect(),
-        open_timeout: attempt.work.spec.limits.deadlines.start,
-        tool_watch: ToolWatch::new(&attempt.work),
+        open_timeout: attempt.work.spec.limits.timeouts.start,
+        tool_call_monitor: ToolCallMonitor::new(&attempt.work),
     }
 }
 

@@ -11,7 +11,7 @@ use algonius_actors::ports::ledger::LedgerError;
 use serde_json::Value;
 
 use crate::drivers::files::scratch_dir::{FileContents, ProgramFile};
-use crate::drivers::output::pump::{PumpedText, RawWriter};
+use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::raw_text::{MAX_HEAP_TEXT_BYTES, TextStorage};
 
 /// Answer of an attempt: the raw text and the redacted text that the ledger holds.
@@ -28,15 +28,15 @@ pub(super) struct AttemptAnswer<'t> {
 /// Fails if the ledger did not commit.
 pub(super) async fn stdout_answer<'t>(
     program: &ProgramSpec,
-    stdout: &'t PumpedText,
-    report: &Reporter,
+    stdout: &'t ChannelText,
+    reporter: &Reporter,
 ) -> Result<Option<AttemptAnswer<'t>>, LedgerError> {
     match &program.success.json_pointer {
         None => Ok(Some(AttemptAnswer {
             raw: Cow::Borrowed(stdout.raw.as_str()),
             piece: stdout.piece.clone(),
         })),
-        Some(pointer) => record_answer(value_at(stdout.raw.as_str(), pointer), report).await,
+        Some(pointer) => record_answer(value_at(stdout.raw.as_str(), pointer), reporter).await,
     }
 }
 
@@ -48,26 +48,26 @@ pub(super) async fn file_answer(
     program: &ProgramSpec,
     file: &ProgramFile,
     (limit, storage): (usize, TextStorage),
-    report: &Reporter,
+    reporter: &Reporter,
 ) -> Result<Option<AttemptAnswer<'static>>, LedgerError> {
-    let Some(FileContents { head, skipped, tail }) = read_contents(file, limit).await else {
+    let Some(FileContents { head, skipped_bytes, tail }) = read_contents(file, limit).await else {
         return Ok(None);
     };
     if let Some(pointer) = &program.success.json_pointer {
-        let dropped = skipped + tail.len() as u64;
+        let dropped = skipped_bytes + tail.len() as u64;
         if dropped > 0 {
-            report
+            reporter
                 .record_event(EventKind::OutputTruncated { channel: TextChannel::Answer, dropped })
                 .await?;
             return Ok(None); // The head of a JSON document cannot be parsed.
         }
-        return record_answer(value_at(&String::from_utf8_lossy(&head), pointer), report).await;
+        return record_answer(value_at(&String::from_utf8_lossy(&head), pointer), reporter).await;
     }
-    let mut raw_writer = RawWriter::open(report, TextChannel::Answer, (limit, storage));
+    let mut raw_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
     raw_writer.write(&head).await?;
-    raw_writer.skip(skipped);
+    raw_writer.skip(skipped_bytes);
     raw_writer.write(&tail).await?;
-    let PumpedText { raw, piece } = raw_writer.close().await?;
+    let ChannelText { raw, piece } = raw_writer.close().await?;
     Ok(Some(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), piece }))
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn is_long(file: &ProgramFile) -> bool {
 
 async fn read_contents(file: &ProgramFile, limit: usize) -> Option<FileContents> {
     let file = file.clone();
-    let read = tokio::task::spawn_blocking(move || file.contents(limit)).await;
+    let read = tokio::task::spawn_blocking(move || file.read_contents(limit)).await;
     read.map_err(io::Error::other).flatten().unwrap_or_else(|error| {
         tracing::warn!(%error, "failed to read answer file");
         None
@@ -90,10 +90,10 @@ async fn read_contents(file: &ProgramFile, limit: usize) -> Option<FileContents>
 
 async fn record_answer(
     answer: Option<String>,
-    report: &Reporter,
+    reporter: &Reporter,
 ) -> Result<Option<AttemptAnswer<'static>>, LedgerError> {
     let Some(answer) = answer else { return Ok(None) };
-    let mut writer = report.open_output(TextChannel::Answer);
+    let mut writer = reporter.open_output(TextChannel::Answer);
     writer.write(answer.as_bytes()).await?;
     Ok(Some(AttemptAnswer { raw: Cow::Owned(answer), piece: writer.close().await? }))
 }

@@ -6,18 +6,18 @@ use algonius_warden::{StdinJournal, StdinPipe};
 use tokio::sync::watch;
 
 use crate::drivers::adapters::event_reader::EventReader;
-use crate::drivers::lease_orders::LeaseOrderReceiver;
-use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter};
+use crate::drivers::lease_commands::LeaseCommandReceiver;
+use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter, OutputSource};
 use crate::drivers::stdio::agent_turn::{AgentTurn, TurnPlan};
 use crate::drivers::stdio::protocol::StdioTurn;
-use crate::drivers::stdio::session::StdioExchange;
+use crate::drivers::stdio::stdio_exchange::StdioExchange;
 
 /// Dialogue that an attempt will have with its program.
 pub(in crate::drivers) enum DialoguePlan {
     /// One call or message.
     Stdio(Box<StdioTurn>),
     /// Turn of an interactive agent, with the orders of the lease.
-    Agent(Box<TurnPlan>, LeaseOrderReceiver),
+    Agent(Box<TurnPlan>, LeaseCommandReceiver),
 }
 
 /// Dialogue that runs.
@@ -42,9 +42,9 @@ impl RunningDialogue {
                     exchange
                 })))
             }
-            DialoguePlan::Agent(plan, orders) => {
-                let answers = orders.take_answers()?;
-                match AgentTurn::new(*plan, journal?, (answers, orders)) {
+            DialoguePlan::Agent(plan, commands) => {
+                let answers = commands.take_answers()?;
+                match AgentTurn::new(*plan, journal?, (answers, commands)) {
                     Ok(turn) => Some(Self::Agent(Box::new(turn))),
                     Err(error) => {
                         tracing::error!(%error, "journal of standard input cannot be read");
@@ -64,15 +64,17 @@ impl RunningDialogue {
     pub(super) async fn run(
         self,
         source: OutputSource,
-        raw_writer: RawWriter,
-        (events, report): (&mut EventReader<'_>, &Reporter),
-        is_answered: &watch::Sender<bool>,
-    ) -> Result<PumpedText, LedgerError> {
+        raw_writer: ChannelWriter,
+        (events, reporter): (&mut EventReader<'_>, &Reporter),
+        answered_sender: &watch::Sender<bool>,
+    ) -> Result<ChannelText, LedgerError> {
         match self {
             Self::Stdio(exchange) => {
-                exchange.run_once(source, raw_writer, events, is_answered).await
+                exchange.run_once(source, raw_writer, events, answered_sender).await
             }
-            Self::Agent(turn) => turn.run(source, raw_writer, (events, report), is_answered).await,
+            Self::Agent(turn) => {
+                turn.run(source, raw_writer, (events, reporter), answered_sender).await
+            }
         }
     }
 }

@@ -6,29 +6,29 @@ use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::Exit;
+use algonius_actors::model::program::ProcessExit;
 use algonius_actors::model::session::SessionId;
 
 use crate::drivers::program::session_resume::SessionUpdate;
 
 /// End of a program.
-pub(super) struct RunEnd {
-    pub(super) exit: Exit,
+pub(super) struct ExitReport {
+    pub(super) exit: ProcessExit,
     /// Failure for which the service ended the program, if the program caused it.
     pub(super) fault: Option<Failure>,
     /// True if the program was ended because too many requests to its model failed.
     pub(super) is_exhausted: bool,
 }
 
-impl RunEnd {
+impl ExitReport {
     /// Returns the end of a program that exited by itself.
-    pub(super) const fn of(exit: Exit) -> Self {
+    pub(super) const fn from_exit(exit: ProcessExit) -> Self {
         Self { exit, fault: None, is_exhausted: false }
     }
 }
 
 /// End of a run.
-pub(in crate::drivers) struct EndedRun {
+pub(in crate::drivers) struct AttemptEnd {
     /// Outcome of the run: success or the failure.
     pub(in crate::drivers) result: Result<(), Failure>,
     /// Exit code, if there was one.
@@ -39,7 +39,7 @@ pub(in crate::drivers) struct EndedRun {
     pub(in crate::drivers) session_update: SessionUpdate,
 }
 
-impl EndedRun {
+impl AttemptEnd {
     /// Returns true if the run failed because its program did not know the session to resume.
     pub(in crate::drivers) fn is_session_lost(&self) -> bool {
         self.session_update.is_lost && self.result.is_err()
@@ -51,12 +51,12 @@ impl EndedRun {
     }
 
     /// Reports the end to the execution. A question counts only after a success.
-    pub(in crate::drivers) fn report(self, report: Reporter) {
+    pub(in crate::drivers) fn report(self, reporter: Reporter) {
         match self.interruption {
             Some(interruption) if self.result.is_ok() => {
-                report.end_with_interruption(interruption, self.exit_code);
+                reporter.report_input_required(interruption, self.exit_code);
             }
-            _ => report.report_exit(self.result, self.exit_code),
+            _ => reporter.report_exit(self.result, self.exit_code),
         }
     }
 

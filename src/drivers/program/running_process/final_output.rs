@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 use algonius_actors::driver::report::Reporter;
 use regex::Regex;
 
-use crate::drivers::output::display_label::label;
+use crate::drivers::output::display_label::redacted_label;
 
 /// Number of lines that are shown.
-const SHOWN_LINES: usize = 3;
+const MAX_LAST_LINES: usize = 3;
 
 /// Greatest number of characters of these lines.
 const MAX_SHOWN_CHARS: usize = 300;
@@ -21,18 +21,19 @@ static ABSOLUTE_PATHS: LazyLock<Option<Regex>> =
 const REDACTED_TAIL_BYTES: usize = 16 * 1024;
 
 /// Returns the last lines of the first of these texts that has any, redacted and in one line.
-pub(super) fn redacted_last_lines(texts: &[&str], report: &Reporter) -> String {
+pub(super) fn redacted_last_lines(texts: &[&str], reporter: &Reporter) -> String {
     let last_lines = texts.iter().find_map(|text| {
         let from = text.len().saturating_sub(REDACTED_TAIL_BYTES);
         let from = (from..=text.len()).find(|place| text.is_char_boundary(*place))?;
         // Redacted before the cut into lines: a part of a secret would not be recognised.
-        last_lines(&report.redact(text.get(from..)?))
+        last_lines(&reporter.redact(text.get(from..)?))
     });
-    last_lines.map(|lines| label(report, &hide_folders(&lines))).unwrap_or_default()
+    last_lines.map(|lines| redacted_label(reporter, &hide_folders(&lines))).unwrap_or_default()
 }
 
 fn last_lines(text: &str) -> Option<String> {
-    let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(SHOWN_LINES);
+    let lines =
+        text.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(MAX_LAST_LINES);
     let mut lines: Vec<_> = lines.collect();
     lines.reverse();
     let joined = lines.join(" / ");

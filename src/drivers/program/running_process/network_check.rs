@@ -19,11 +19,11 @@ const OFFLINE_WARNING: &str = "this machine has no way to other networks (no def
     reach a model elsewhere";
 
 /// Warns once about an attempt that needs a remote model and has no network. Never returns.
-pub(super) async fn note_missing_network(program: &ProgramSpec, report: &Reporter) -> Infallible {
+pub(super) async fn note_missing_network(program: &ProgramSpec, reporter: &Reporter) -> Infallible {
     if needs_network(program) {
         sleep(WARNING_DELAY).await;
         if !network::has_external_route() {
-            let recorded = report
+            let recorded = reporter
                 .record_event(EventKind::Warning { message: OFFLINE_WARNING.to_owned() })
                 .await;
             if let Err(error) = recorded {

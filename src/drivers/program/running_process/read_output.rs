@@ -4,7 +4,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use algonius_actors::decide::budget::tokens;
+use algonius_actors::decide::budget::usage_parser;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::agent::success_criteria::UsageRules;
 use algonius_actors::model::execution::Interruption;
@@ -17,9 +17,11 @@ use tokio::time::{sleep, timeout};
 
 use super::dialogue::RunningDialogue;
 use super::final_output::redacted_last_lines;
-use super::{AnswerLocation, RunEnd, RunningProcess};
+use super::{AnswerLocation, ExitReport, RunningProcess};
 use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
-use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter, pump};
+use crate::drivers::output::channel_writer::{
+    ChannelText, ChannelWriter, OutputSource, record_output,
+};
 use crate::drivers::output::raw_text::TextStorage;
 use crate::drivers::output::release_timer::ReleaseTimer;
 
@@ -30,13 +32,13 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_FLUSH_DELAY: Duration = Duration::from_millis(50);
 
 /// Output of the program.
-pub(super) struct ReadOutput {
-    pub(super) stdout: PumpedText,
-    pub(super) stderr: PumpedText,
+pub(super) struct ProgramOutput {
+    pub(super) stdout: ChannelText,
+    pub(super) stderr: ChannelText,
     pub(super) events: Option<EventSummary>,
 }
 
-impl ReadOutput {
+impl ProgramOutput {
     /// Returns true if reading the texts takes much memory.
     pub(super) fn is_long(&self) -> bool {
         let answer_text = self.events.as_ref().map(|summary| &summary.text);
@@ -47,21 +49,21 @@ impl ReadOutput {
     pub(super) fn redacted_last_lines(
         &self,
         location: &AnswerLocation,
-        report: &Reporter,
+        reporter: &Reporter,
     ) -> String {
-        let is_record = matches!(location, AnswerLocation::Events(..));
-        let stdout = if is_record { "" } else { self.stdout.raw() };
-        redacted_last_lines(&[self.stderr.raw(), stdout], report)
+        let has_events = matches!(location, AnswerLocation::Events(..));
+        let stdout = if has_events { "" } else { self.stdout.raw() };
+        redacted_last_lines(&[self.stderr.raw(), stdout], reporter)
     }
 
     /// Counts the usage that the program wrote to its output.
-    pub(super) async fn record_usage(&self, usage: &UsageRules, report: &Reporter) {
-        let counters = tokens::find(usage, [self.stdout.raw(), self.stderr.raw()]);
+    pub(super) async fn record_usage(&self, usage: &UsageRules, reporter: &Reporter) {
+        let counters = usage_parser::find(usage, [self.stdout.raw(), self.stderr.raw()]);
         if counters.is_empty() {
             return;
         }
         let usage_event = EventKind::UsageReported { counters, cumulative: false };
-        if let Err(error) = report.record_event(usage_event).await {
+        if let Err(error) = reporter.record_event(usage_event).await {
             tracing::warn!(%error, "failed to record usage of agent");
         }
     }
@@ -76,51 +78,64 @@ impl RunningProcess {
     /// Reads both streams to their ends.
     pub(super) async fn read_output(
         &self,
-        report: &Reporter,
-        ((stdout, stderr), [out, err]): ((OutputSource, OutputSource), [OutputRecording; 2]),
-        (dialogue, is_answered): (Option<RunningDialogue>, &watch::Sender<bool>),
-    ) -> Result<ReadOutput, LedgerError> {
-        let limit = self.judge.work.spec.limits.sizes.output;
+        reporter: &Reporter,
+        ((stdout, stderr), [stdout_recording, stderr_recording]): (
+            (OutputSource, OutputSource),
+            [OutputRecording; 2],
+        ),
+        (dialogue, answered_sender): (Option<RunningDialogue>, &watch::Sender<bool>),
+    ) -> Result<ProgramOutput, LedgerError> {
+        let limit = self.evaluator.work.spec.limits.sizes.output;
         let open_writer = |channel, recording| {
             let storage = TextStorage { account: self.account.clone(), recording };
-            RawWriter::open(report, channel, (limit, storage))
+            ChannelWriter::open(reporter, channel, (limit, storage))
         };
-        let new_timer = || ReleaseTimer::of(report.followers());
-        let stderr_pump = pump(stderr, open_writer(TextChannel::Stderr, Some(err)), new_timer());
-        if let AnswerLocation::Events(allowed_folders, dialect) = &self.judge.answer_location {
-            let work = &self.judge.work;
+        let new_timer = || ReleaseTimer::new(reporter.followers());
+        let stderr_pump = record_output(
+            stderr,
+            open_writer(TextChannel::Stderr, Some(stderr_recording)),
+            new_timer(),
+        );
+        if let AnswerLocation::Events(allowed_folders, dialect) = &self.evaluator.answer_location {
+            let work = &self.evaluator.work;
             let mut events = match dialogue.as_ref().is_some_and(RunningDialogue::has_messages) {
-                true => EventReader::of_messages(report, work, allowed_folders, &self.account),
+                true => EventReader::for_messages(reporter, work, allowed_folders, &self.account),
                 false => {
-                    EventReader::open(report, work, (allowed_folders, *dialect), &self.account)
+                    EventReader::open(reporter, work, (allowed_folders, *dialect), &self.account)
                 }
             };
             // The raw output omits pieces of native messages, so it differs from the recording.
-            let out = dialect.is_none().then_some(out);
-            let raw_writer = open_writer(TextChannel::Stdout, out);
+            let stdout_recording = dialect.is_none().then_some(stdout_recording);
+            let raw_writer = open_writer(TextChannel::Stdout, stdout_recording);
             let stdout_pump = async {
                 match dialogue {
                     Some(dialogue) => {
-                        dialogue.run(stdout, raw_writer, (&mut events, report), is_answered).await
+                        dialogue
+                            .run(stdout, raw_writer, (&mut events, reporter), answered_sender)
+                            .await
                     }
-                    None => pump_events(stdout, raw_writer, (&mut events, new_timer())).await,
+                    None => record_events(stdout, raw_writer, (&mut events, new_timer())).await,
                 }
             };
             let (stdout, stderr) =
-                join_streams(pin!(stdout_pump), pin!(stderr_pump), report).await?;
-            return Ok(ReadOutput { stdout, stderr, events: Some(events.close().await?) });
+                join_streams(pin!(stdout_pump), pin!(stderr_pump), reporter).await?;
+            return Ok(ProgramOutput { stdout, stderr, events: Some(events.close().await?) });
         }
-        let stdout_pump = pump(stdout, open_writer(TextChannel::Stdout, Some(out)), new_timer());
-        let (stdout, stderr) = join_streams(pin!(stdout_pump), pin!(stderr_pump), report).await?;
-        Ok(ReadOutput { stdout, stderr, events: None })
+        let stdout_pump = record_output(
+            stdout,
+            open_writer(TextChannel::Stdout, Some(stdout_recording)),
+            new_timer(),
+        );
+        let (stdout, stderr) = join_streams(pin!(stdout_pump), pin!(stderr_pump), reporter).await?;
+        Ok(ProgramOutput { stdout, stderr, events: None })
     }
 
     /// Reads the rest of the pipes. Another process may hold them open, so their end is not awaited.
     pub(super) async fn drain(
         &self,
-        mut output_future: Pin<&mut impl Future<Output = Result<ReadOutput, LedgerError>>>,
+        mut output_future: Pin<&mut impl Future<Output = Result<ProgramOutput, LedgerError>>>,
         cut: &watch::Sender<bool>,
-    ) -> Result<ReadOutput, LedgerError> {
+    ) -> Result<ProgramOutput, LedgerError> {
         if let Ok(output) = timeout(DRAIN_TIMEOUT, &mut output_future).await {
             return output;
         }
@@ -133,25 +148,25 @@ impl RunningProcess {
     /// Waits for the exit of a program that has closed its output.
     pub(super) async fn exit_after_output(
         &self,
-        mut end_future: Pin<&mut impl Future<Output = io::Result<RunEnd>>>,
-        report: &Reporter,
-    ) -> io::Result<RunEnd> {
+        mut end_future: Pin<&mut impl Future<Output = io::Result<ExitReport>>>,
+        reporter: &Reporter,
+    ) -> io::Result<ExitReport> {
         // Most programs exit at once after they closed their output. Their last text then goes into the commit of the
         // outcome.
         if let Ok(end) = timeout(MAX_FLUSH_DELAY, end_future.as_mut()).await {
             return end;
         }
-        catch_up(report).await;
+        flush_pending_text(reporter).await;
         end_future.await
     }
 }
 
 /// Reads two texts, either of which may end long before the other.
 async fn join_streams(
-    first_stream: impl Future<Output = Result<PumpedText, LedgerError>>,
-    second_stream: impl Future<Output = Result<PumpedText, LedgerError>>,
-    report: &Reporter,
-) -> Result<(PumpedText, PumpedText), LedgerError> {
+    first_stream: impl Future<Output = Result<ChannelText, LedgerError>>,
+    second_stream: impl Future<Output = Result<ChannelText, LedgerError>>,
+    reporter: &Reporter,
+) -> Result<(ChannelText, ChannelText), LedgerError> {
     let stream_ended = Notify::new();
     let first_stream = first_stream.inspect(|_| stream_ended.notify_one());
     let second_stream = second_stream.inspect(|_| stream_ended.notify_one());
@@ -159,7 +174,7 @@ async fn join_streams(
         stream_ended.notified().await;
         // Usually both streams end together. Their last text then goes into the commit of the outcome.
         sleep(MAX_FLUSH_DELAY).await;
-        catch_up(report).await;
+        flush_pending_text(reporter).await;
         std::future::pending().await
     };
     tokio::select! {
@@ -173,11 +188,11 @@ async fn join_streams(
 ///
 /// # Errors
 /// Fails if the ledger did not commit.
-async fn pump_events(
+async fn record_events(
     mut source: OutputSource,
-    mut raw_writer: RawWriter,
+    mut raw_writer: ChannelWriter,
     (events, mut release_timer): (&mut EventReader<'_>, ReleaseTimer),
-) -> Result<PumpedText, LedgerError> {
+) -> Result<ChannelText, LedgerError> {
     loop {
         let bytes = source.next_unless_due(&release_timer).await;
         match bytes {
@@ -200,8 +215,8 @@ async fn pump_events(
 }
 
 /// Writes the text that was held back, so that it can be read now. After a failure it is written with the end.
-pub(super) async fn catch_up(report: &Reporter) {
-    if let Err(error) = report.flush_pending().await {
+pub(super) async fn flush_pending_text(reporter: &Reporter) {
+    if let Err(error) = reporter.flush_pending().await {
         tracing::warn!(%error, "failed to write last text, which is written with the outcome");
     }
 }

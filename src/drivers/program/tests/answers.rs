@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use algonius_actors::driver::report::Report;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
-use algonius_actors::model::program::{InputMethod, OutputMethod, Variable, VariableSecrecy};
+use algonius_actors::model::program::{EnvVariable, InputMethod, OutputMethod, VariableSecrecy};
 
-use super::fixture::{AttemptRecord, Entry, ProgramFixture, program, shell};
+use super::fixture::{AttemptRecord, ProgramFixture, RecordedEntry, program, shell};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn standard_input_reaches_the_program_whole_and_in_order() {
@@ -16,9 +16,9 @@ async fn standard_input_reaches_the_program_whole_and_in_order() {
     assert_eq!(record.result, Ok(()));
     assert!(record.answer().unwrap() == input);
     let first = record.entries.first();
-    assert!(matches!(first, Some(Entry::Report(Report::Started { pid: Some(_), .. }))));
+    assert!(matches!(first, Some(RecordedEntry::Report(Report::Started { pid: Some(_), .. }))));
     let ended = record.entries.last();
-    assert!(matches!(ended, Some(Entry::Report(Report::Ended { exit_code: Some(0), .. }))));
+    assert!(matches!(ended, Some(RecordedEntry::Report(Report::Ended { exit_code: Some(0), .. }))));
     let events = record.events();
     assert!(matches!(
         events[..],
@@ -197,7 +197,7 @@ async fn output_over_the_limit_is_drained_and_counted() {
 async fn a_program_gets_the_allowed_and_its_own_variables() {
     let mut fixture = program("/usr/bin/env", &[]);
     let variable =
-        |value: &str| Variable { value: value.to_owned(), secrecy: VariableSecrecy::Plain };
+        |value: &str| EnvVariable { value: value.to_owned(), secrecy: VariableSecrecy::Plain };
     fixture.program.env.insert("MODEL".to_owned(), variable("m1"));
     fixture.program.env.insert("ALGONIUS_TURN".to_owned(), variable("forged"));
     let answer = fixture.run_to_end().await.answer().unwrap();

@@ -66,7 +66,7 @@ async fn a_program_that_ignores_the_stop_is_killed_with_its_tree() {
     run.stop();
     run.stop();
     assert_eq!(run.wait_for_end().await.unwrap_err().code, Code::Killed);
-    assert!(requested_at.elapsed() >= fixture.spec.limits.deadlines.grace);
+    assert!(requested_at.elapsed() >= fixture.spec.limits.timeouts.grace);
     assert_eq!(fixture.living_pids(), NO_PROCESSES);
     run.clean().await;
 }
@@ -81,11 +81,11 @@ async fn a_daemon_is_killed_before_the_end_is_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_holds_the_pipe_does_not_delay_the_end() {
-    for holder in ["sleep 600 & echo held", "setsid sleep 600 & echo held", "yes & echo held"] {
-        let fixture = shell(holder, &[]);
+    for script in ["sleep 600 & echo held", "setsid sleep 600 & echo held", "yes & echo held"] {
+        let fixture = shell(script, &[]);
         let mut run = fixture.start().await;
         run.wait_for_end().await.unwrap();
-        assert_eq!(fixture.living_pids(), NO_PROCESSES, "{holder}");
+        assert_eq!(fixture.living_pids(), NO_PROCESSES, "{script}");
         run.clean().await;
     }
 }
@@ -128,7 +128,7 @@ async fn a_program_changes_only_its_own_temporary_folder() {
 async fn a_dropped_lease_kills_the_program_and_cleans_up() {
     let mut fixture = shell(IGNORES_SIGTERM, &["{{ output_file }}"]);
     fixture.program.output = OutputMethod::File;
-    fixture.spec.limits.deadlines.grace = Duration::from_secs(3_600);
+    fixture.spec.limits.timeouts.grace = Duration::from_secs(3_600);
     let mut run = fixture.start().await;
     fixture.wait_until_running(2, "sleep").await;
     assert_eq!(fixture.leftover_folders(), 1);

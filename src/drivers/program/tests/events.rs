@@ -9,7 +9,7 @@ use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel};
 use algonius_actors::model::program::OutputMethod;
 
-use super::fixture::{AttemptRecord, Entry, ProgramFixture, shell};
+use super::fixture::{AttemptRecord, ProgramFixture, RecordedEntry, shell};
 
 /// Parts as they are stored.
 type PartTexts = Vec<(PartKind, String)>;
@@ -59,7 +59,7 @@ fn artifacts(record: &AttemptRecord) -> Vec<(String, PartTexts, bool, bool)> {
 
 fn input_required_exit_code(record: &AttemptRecord) -> Option<i32> {
     match record.entries.last() {
-        Some(Entry::Report(Report::InputRequired { exit_code, .. })) => *exit_code,
+        Some(RecordedEntry::Report(Report::InputRequired { exit_code, .. })) => *exit_code,
         _ => None,
     }
 }
@@ -79,7 +79,7 @@ async fn a_line_of_the_answer_is_visible_while_the_program_runs() {
         echo '{"type":"text","text":"o"}'"#;
     let fixture = script_program(script, &[]);
     let mut run = fixture.start().await;
-    while !matches!(run.next_entry().await, Entry::Event(EventKind::Artifact { .. })) {}
+    while !matches!(run.next_entry().await, RecordedEntry::Event(EventKind::Artifact { .. })) {}
     fs::write(fixture.home.path().join("go"), "").unwrap();
     assert_eq!(run.wait_for_end().await, Ok(()));
     run.clean().await;
@@ -177,7 +177,7 @@ async fn held_back_artifact_text_is_reported_after_a_kill() {
         while :; do sleep 600; done"#;
     let fixture = script_program(script, &[]);
     let mut run = fixture.start().await;
-    while !matches!(run.next_entry().await, Entry::Event(EventKind::Artifact { .. })) {}
+    while !matches!(run.next_entry().await, RecordedEntry::Event(EventKind::Artifact { .. })) {}
     run.stop();
     let result = run.wait_for_end().await;
     run.clean().await;
@@ -205,7 +205,9 @@ async fn a_question_ends_the_attempt_unless_the_program_fails() {
 /// Returns the reported input that the program needs from its caller.
 fn interruption(record: &AttemptRecord) -> Option<Interruption> {
     match record.entries.last() {
-        Some(Entry::Report(Report::InputRequired { interruption, .. })) => Some(*interruption),
+        Some(RecordedEntry::Report(Report::InputRequired { interruption, .. })) => {
+            Some(*interruption)
+        }
         _ => None,
     }
 }

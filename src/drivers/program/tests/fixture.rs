@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use algonius_actors::driver::report::{
-    AttemptContext, BudgetMeter, BudgetUsages, Liveness, OutputSettings, ReplayFilter, Report,
+    AttemptContext, BudgetMeter, BudgetUsageCache, Liveness, OutputSettings, ReplayFilter, Report,
     Reporter, WriteBuffer,
 };
-use algonius_actors::driver::{Driver, Work};
+use algonius_actors::driver::{AttemptWork, Driver};
 use algonius_actors::model::agent::success_criteria::{
     FailureMatchers, FailureRules, SuccessCriteria, UsageRules,
 };
 use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::agent::{
-    Access, AgentProfile, AgentSpec, Capacity, Deadlines, OverridePolicy, ProgramFacts, RetrySpec,
-    SizeLimits, WorkLimits, WorkerFacts,
+    Access, AgentProfile, AgentSpec, Capacity, OverridePolicy, PhaseTimeouts, ProgramWorkerSpec,
+    RetrySpec, SizeLimits, WorkLimits, WorkerSpec,
 };
-use algonius_actors::model::execution::event::{Chunk, EventKind};
+use algonius_actors::model::execution::event::{EventKind, TextChunk};
 use algonius_actors::model::execution::progress::Progress;
 use algonius_actors::model::execution::request::{
     Input, Overrides, Request, RequestOrigin, Trigger,
@@ -30,16 +30,16 @@ use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::host::sandbox::{Confinement, Enforcement, Isolation, Sandbox};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::{
-    InputMethod, OnServiceLoss, OutputMethod, ProgramSpec, PromptPatterns,
+    InputMethod, OutputMethod, ProgramSpec, PromptPatterns, ServiceLossAction,
 };
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{LedgerError, WriteBatch};
-use algonius_actors::ports::sessions::NoSessions;
+use algonius_actors::ports::session_store::NoopSessionStore;
 use algonius_redact::Redactor;
 use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
-use algonius_warden::confinement::group::{CgroupRoot, ControlGroups};
-use algonius_warden::confinement::landlock::version;
-use algonius_warden::process_holders::{LaunchOptions, ProcessHolders};
+use algonius_warden::confinement::cgroup::{CgroupRoot, ControlGroups};
+use algonius_warden::confinement::landlock::abi_version;
+use algonius_warden::process_holders::{ProcessHolderOptions, ProcessHolders};
 use algonius_warden::testing;
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -47,33 +47,33 @@ use tokio::sync::{OnceCell, watch};
 use uuid::Uuid;
 
 mod attempt_record;
-mod run;
+mod test_attempt;
 
 pub(super) use self::attempt_record::AttemptRecord;
-pub(super) use self::run::TestAttempt;
-use crate::drivers::program::context::{self, DriverContext};
-use crate::drivers::program::driver::ProcessDriver;
+pub(super) use self::test_attempt::TestAttempt;
+use crate::drivers::program::context::{self, DriverSettings};
+use crate::drivers::program::process_driver::ProcessDriver;
 use crate::drivers::program::service_paths::ServicePaths;
 
-const DEADLINE: Duration = Duration::from_secs(20);
+const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Item that was written or reported, in order.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum RecordedEntry {
     Event(EventKind),
-    Chunk(Chunk),
+    Chunk(TextChunk),
     Report(Report),
 }
 
-pub(super) struct EntryRecorder {
-    entries: UnboundedSender<Entry>,
+pub(super) struct RecordingLedger {
+    entries: UnboundedSender<RecordedEntry>,
     is_full: Arc<AtomicBool>,
 }
 
-impl EntryRecorder {
-    pub(super) fn record(&self, entry: Entry) -> Result<(), LedgerError> {
+impl RecordingLedger {
+    pub(super) fn record(&self, entry: RecordedEntry) -> Result<(), LedgerError> {
         if self.is_full.load(Ordering::SeqCst) {
-            return Err(unavailable());
+            return Err(unavailable_error());
         }
         _ = self.entries.send(entry);
         Ok(())
@@ -81,7 +81,7 @@ impl EntryRecorder {
 }
 
 /// Returns a report with the entries that an execution writes for it: before an end, after a start.
-fn entries_of(report: Report) -> Vec<Entry> {
+fn entries_of(report: Report) -> Vec<RecordedEntry> {
     let (spawned, lines) = match &report {
         Report::Started { start_event: spawned, .. } => (spawned.clone(), WriteBatch::default()),
         Report::Ended { batch: lines, .. }
@@ -89,14 +89,14 @@ fn entries_of(report: Report) -> Vec<Entry> {
         | Report::Suspended { batch: lines, .. } => (None, lines.clone()),
         Report::UsageReported { .. } | Report::Questions { .. } => (None, WriteBatch::default()),
     };
-    let mut entries: Vec<_> = lines.chunks.into_iter().map(Entry::Chunk).collect();
-    entries.extend(lines.events.into_iter().map(|(_, event)| Entry::Event(event)));
-    entries.push(Entry::Report(report));
-    entries.extend(spawned.map(|(_, event)| Entry::Event(event)));
+    let mut entries: Vec<_> = lines.chunks.into_iter().map(RecordedEntry::Chunk).collect();
+    entries.extend(lines.events.into_iter().map(|(_, event)| RecordedEntry::Event(event)));
+    entries.push(RecordedEntry::Report(report));
+    entries.extend(spawned.map(|(_, event)| RecordedEntry::Event(event)));
     entries
 }
 
-pub(super) fn unavailable() -> LedgerError {
+pub(super) fn unavailable_error() -> LedgerError {
     LedgerError::Unavailable { cause: "scripted".to_owned() }
 }
 
@@ -149,7 +149,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> ProgramFixture {
             input: InputMethod::Stdin,
             output: OutputMethod::Stdout,
             input_file: "input.txt".to_owned(),
-            on_loss: OnServiceLoss::Reattach,
+            on_loss: ServiceLossAction::Reattach,
             output_file: "{{ agent_id }}.out".to_owned(),
             success: SuccessCriteria { exit_codes: vec![0], ..SuccessCriteria::default() },
             failures: FailureRules {
@@ -186,7 +186,8 @@ pub(super) fn program(command: &str, args: &[&str]) -> ProgramFixture {
 
 fn spec() -> AgentSpec {
     let (day, grace) = (Duration::from_secs(86_400), Duration::from_millis(200));
-    let (enforcement, isolation) = (Enforcement::Enforced, version().map(|_| Isolation::Landlock));
+    let (enforcement, isolation) =
+        (Enforcement::Enforced, abi_version().map(|_| Isolation::Landlock));
     let confinement = Confinement { enforcement, isolation, ..Confinement::default() };
     AgentSpec {
         id: AgentId::new("agent").unwrap(),
@@ -198,10 +199,13 @@ fn spec() -> AgentSpec {
         },
         enabled: true,
         access: Access::ReadOnly,
-        worker: WorkerFacts::Program(ProgramFacts { confinement, ..ProgramFacts::default() }),
+        worker: WorkerSpec::Program(ProgramWorkerSpec {
+            confinement,
+            ..ProgramWorkerSpec::default()
+        }),
         limits: WorkLimits {
             capacity: Capacity { max_running: None, max_waiting: 0, queue_timeout: day },
-            deadlines: Deadlines { start: day, run: day, idle: None, grace, answer: day },
+            timeouts: PhaseTimeouts { start: day, run: day, idle: None, grace, answer: day },
             sizes: SizeLimits { input: 16 << 20, output: 8 << 20 },
         },
         retry: RetrySpec::default(),
@@ -233,16 +237,16 @@ impl ProgramFixture {
         let holders = self.holders.get_or_init(|| async move {
             let groups =
                 ControlGroups::open(self.cgroup_root.clone(), instance, true).map(Arc::new);
-            let options = testing::launch_options(
+            let options = testing::process_holder_options(
                 "drivers::program::tests::process_holder",
                 &folder,
                 instance,
             );
-            ProcessHolders::start(LaunchOptions { groups, ..options }).await.unwrap()
+            ProcessHolders::start(ProcessHolderOptions { groups, ..options }).await.unwrap()
         });
         let holders = Arc::clone(holders.await);
         let (runtime_dir, in_memory) = (self.files_dir(), self.in_memory);
-        let driver_context = DriverContext {
+        let driver_context = DriverSettings {
             runtime_dir,
             sockets: Vec::new(),
             bubblewrap: None,
@@ -254,23 +258,23 @@ impl ProgramFixture {
             ..ProtectedServiceFiles::default()
         }));
         let shared =
-            context::SharedDriverContext::new(driver_context, service, Arc::new(NoSessions));
+            context::SharedDriverContext::new(driver_context, service, Arc::new(NoopSessionStore));
         ProcessDriver::new(Arc::new(self.program.clone()), Arc::new(shared), holders)
     }
 
     pub(super) async fn start(&self) -> TestAttempt {
-        let (report, entries, is_full) = self.report();
+        let (reporter, entries, is_full) = self.reporter();
         let driver = self.driver().await;
-        let lease = Some(driver.start(self.work(), report));
+        let lease = Some(driver.start(self.work(), reporter));
         TestAttempt { lease, entry_receiver: entries, is_full, entries: Vec::new() }
     }
 
     /// Returns a reporter for a driver, and the receiver of its entries.
-    pub(super) fn report(&self) -> (Reporter, UnboundedReceiver<Entry>, Arc<AtomicBool>) {
+    pub(super) fn reporter(&self) -> (Reporter, UnboundedReceiver<RecordedEntry>, Arc<AtomicBool>) {
         let (sender, entries) = unbounded_channel();
         let is_full = Arc::new(AtomicBool::new(false));
         let ledger =
-            Arc::new(EntryRecorder { entries: sender.clone(), is_full: Arc::clone(&is_full) });
+            Arc::new(RecordingLedger { entries: sender.clone(), is_full: Arc::clone(&is_full) });
         let attempt_context = AttemptContext {
             id: self.execution,
             attempt_id: self.attempt_id,
@@ -285,16 +289,16 @@ impl ProgramFixture {
             progress: watch::Sender::new(Progress::accepted()),
             liveness: Liveness::default(),
             replay_filter: ReplayFilter::default(),
-            budget_meter: BudgetMeter::of(&self.spec, &BudgetUsages::default()),
+            budget_meter: BudgetMeter::new(&self.spec, &BudgetUsageCache::default()),
             write_buffer: WriteBuffer::default(),
         };
-        let report = Reporter::new(attempt_context, move |report| {
+        let reporter = Reporter::new(attempt_context, move |report| {
             entries_of(report).into_iter().for_each(|entry| _ = sender.send(entry));
         });
-        (report, entries, is_full)
+        (reporter, entries, is_full)
     }
 
-    pub(super) fn work(&self) -> Work {
+    pub(super) fn work(&self) -> AttemptWork {
         let request = Request {
             agent: self.spec.id.clone(),
             origin: RequestOrigin::direct(PrincipalId(Uuid::nil()), Trigger::Api),
@@ -306,7 +310,7 @@ impl ProgramFixture {
             inherited_overrides: Overrides::default(),
             input: self.input.clone(),
         };
-        Work {
+        AttemptWork {
             execution: self.execution,
             attempt_id: self.attempt_id,
             spec: Arc::new(self.spec.clone()),
@@ -362,7 +366,7 @@ pub(super) async fn wait_until(condition: impl Fn() -> bool) {
             ticks.tick().await;
         }
     };
-    tokio::time::timeout(DEADLINE, waiting).await.expect("it did not become true in time");
+    tokio::time::timeout(STEP_TIMEOUT, waiting).await.expect("it did not become true in time");
 }
 
 /// Returns true if a file or folder exists.

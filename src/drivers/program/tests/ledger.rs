@@ -2,35 +2,35 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::access::principal::{Token, TokenSeed};
+use algonius_actors::model::access::principal::{ConfiguredToken, Token};
 use algonius_actors::model::agent::budget::Charge;
-use algonius_actors::model::execution::event::{Chunk, Event, TextRange};
+use algonius_actors::model::execution::event::{Event, TextChunk, TextRange};
 use algonius_actors::model::execution::record::{
-    ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record,
+    ExecutionFilter, ExecutionPage, ExecutionPageQuery, ExecutionRecord,
 };
 use algonius_actors::model::execution::{AttemptId, Fence};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::ports::ledger::{
-    AcceptCommand, Acceptance, ClaimCommand, ClaimResult, Ledger, LedgerError, ResumeCommand,
+    AcceptCommand, AcceptResult, AnswerCommand, ClaimCommand, ClaimResult, Ledger, LedgerError,
     Settlement, WriteBatch,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::fixture::{Entry, EntryRecorder, unavailable};
+use super::fixture::{RecordedEntry, RecordingLedger, unavailable_error};
 
 #[async_trait]
-impl Ledger for EntryRecorder {
-    async fn accept(&self, _: AcceptCommand) -> Result<Acceptance, LedgerError> {
-        Err(unavailable())
+impl Ledger for RecordingLedger {
+    async fn accept(&self, _: AcceptCommand) -> Result<AcceptResult, LedgerError> {
+        Err(unavailable_error())
     }
 
-    async fn resume(&self, _: ResumeCommand) -> Result<bool, LedgerError> {
-        Err(unavailable())
+    async fn record_answer(&self, _: AnswerCommand) -> Result<bool, LedgerError> {
+        Err(unavailable_error())
     }
 
     async fn sealed_input(&self, _: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
     async fn find_by_key(
@@ -39,80 +39,80 @@ impl Ledger for EntryRecorder {
         _: &AgentId,
         _: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
     async fn claim(&self, _: ClaimCommand) -> Result<ClaimResult, LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
     async fn write(
         &self,
         _: ExecutionId,
         _: Fence,
-        lines: WriteBatch,
+        batch: WriteBatch,
     ) -> Result<bool, LedgerError> {
-        for chunk in lines.chunks {
-            self.record(Entry::Chunk(chunk))?;
+        for chunk in batch.chunks {
+            self.record(RecordedEntry::Chunk(chunk))?;
         }
-        for (_, event) in lines.events {
-            self.record(Entry::Event(event))?;
+        for (_, event) in batch.events {
+            self.record(RecordedEntry::Event(event))?;
         }
         Ok(true)
     }
 
-    async fn append(&self, _: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
-        self.record(Entry::Chunk(chunk))
+    async fn append_chunk(&self, _: ExecutionId, chunk: TextChunk) -> Result<(), LedgerError> {
+        self.record(RecordedEntry::Chunk(chunk))
     }
 
     async fn delete_output(&self, _: ExecutionId, _: AttemptId) -> Result<(), LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
     async fn settle(&self, _: Settlement) -> Result<bool, LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
-    async fn execution(&self, _: ExecutionId) -> Result<Option<Record>, LedgerError> {
-        Err(unavailable())
+    async fn execution(&self, _: ExecutionId) -> Result<Option<ExecutionRecord>, LedgerError> {
+        Err(unavailable_error())
     }
 
-    async fn executions(&self, _: ExecutionFilter) -> Result<Vec<Record>, LedgerError> {
-        Err(unavailable())
+    async fn executions(&self, _: ExecutionFilter) -> Result<Vec<ExecutionRecord>, LedgerError> {
+        Err(unavailable_error())
     }
 
     async fn page(&self, _: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
     async fn events(&self, _: ExecutionId, _: u64) -> Result<Vec<Event>, LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
     async fn text(&self, _: ExecutionId, _: TextRange) -> Result<String, LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
     async fn spent(&self, _: &AgentId, _: NaiveDate) -> Result<Charge, LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
     async fn spent_by_all(
         &self,
         _: &[NaiveDate],
     ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
-    async fn replace_seeded_tokens(
+    async fn replace_configured_tokens(
         &self,
-        _: Vec<TokenSeed>,
+        _: Vec<ConfiguredToken>,
         _: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
-        Err(unavailable())
+        Err(unavailable_error())
     }
 }

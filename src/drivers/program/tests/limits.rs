@@ -2,7 +2,7 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
-use algonius_warden::testing::simulated_group;
+use algonius_warden::testing::create_simulated_cgroup;
 
 use super::fixture::{ProgramFixture, shell};
 
@@ -12,7 +12,8 @@ fn program_in_group(script: &str) -> (tempfile::TempDir, ProgramFixture) {
     let groups = folder.path().display();
     let find = format!("for G in {groups}/algonius-*-1-1; do :; done; {script}");
     let mut fixture = shell(&find, &[]);
-    fixture.cgroup_root = Some(simulated_group(folder.path(), &[std::process::id()]).unwrap());
+    fixture.cgroup_root =
+        Some(create_simulated_cgroup(folder.path(), &[std::process::id()]).unwrap());
     let writable = fixture.program.sandbox.writable.get_or_insert_default();
     writable.push(folder.path().to_owned());
     fixture.program.resources =

@@ -1,12 +1,12 @@
 //! Tests of output over the limit: head and tail are kept for all chunk sizes, and no cut shows a secret.
 
-use algonius_actors::decide::output::truncation::{HeadAndTailLimits, marker};
+use algonius_actors::decide::output::truncation::{HeadAndTailLimits, truncation_marker};
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_warden::OutputMemory;
 use proptest::prelude::*;
 
-use super::fixture::{Entry, ProgramFixture, shell};
-use crate::drivers::output::pump::{PumpedText, RawWriter};
+use super::fixture::{ProgramFixture, RecordedEntry, shell};
+use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::raw_text::TextStorage;
 
 const SECRET: &str = "correct-horse-battery-staple";
@@ -26,14 +26,14 @@ fn program_with_limit(limit: usize) -> ProgramFixture {
 }
 
 fn storage() -> TextStorage {
-    TextStorage { account: OutputMemory::with_limit(1 << 30).account(), recording: None }
+    TextStorage { account: OutputMemory::with_limit(1 << 30).new_account(), recording: None }
 }
 
 /// Writes a text in pieces of these sizes, and reads it back from the ledger entries.
 async fn write_in_pieces(fixture: &ProgramFixture, text: &[u8], sizes: &[usize]) -> WrittenOutput {
-    let (report, mut entries, _) = fixture.report();
-    let mut raw_writer = RawWriter::open(
-        &report,
+    let (reporter, mut entries, _) = fixture.reporter();
+    let mut raw_writer = ChannelWriter::open(
+        &reporter,
         TextChannel::Stdout,
         (fixture.spec.limits.sizes.output, storage()),
     );
@@ -44,18 +44,20 @@ async fn write_in_pieces(fixture: &ProgramFixture, text: &[u8], sizes: &[usize])
         raw_writer.write(piece).await.unwrap();
         rest = tail;
     }
-    let PumpedText { raw, piece } = raw_writer.close().await.unwrap();
-    report.flush_pending().await.unwrap();
+    let ChannelText { raw, piece } = raw_writer.close().await.unwrap();
+    reporter.flush_pending().await.unwrap();
     let raw = raw.as_str().to_owned();
     let mut output = WrittenOutput { raw, redacted: String::new(), dropped: 0 };
     while let Ok(entry) = entries.try_recv() {
         match entry {
-            Entry::Chunk(chunk) => {
+            RecordedEntry::Chunk(chunk) => {
                 assert_eq!(chunk.offset, output.redacted.len() as u64);
                 output.redacted.push_str(&chunk.text);
             }
-            Entry::Event(EventKind::OutputTruncated { dropped, .. }) => output.dropped = dropped,
-            Entry::Event(_) | Entry::Report(_) => {}
+            RecordedEntry::Event(EventKind::OutputTruncated { dropped, .. }) => {
+                output.dropped = dropped;
+            }
+            RecordedEntry::Event(_) | RecordedEntry::Report(_) => {}
         }
     }
     assert_eq!((piece.text.from, piece.text.to), (0, output.redacted.len() as u64));
@@ -89,7 +91,7 @@ proptest! {
         for part in ["correct", "horse", "battery", "staple"] {
             prop_assert!(!output.redacted.contains(part), "{}", output.redacted);
         }
-        let HeadAndTailLimits { head, tail } = HeadAndTailLimits::of(limit);
+        let HeadAndTailLimits { head, tail } = HeadAndTailLimits::from_total(limit);
         if text.len() <= limit {
             prop_assert_eq!((&output.raw, output.dropped), (&text, 0));
         } else {
@@ -98,7 +100,7 @@ proptest! {
             prop_assert!(output.raw.starts_with(first) && output.raw.ends_with(last));
         }
         if output.dropped > 0 {
-            let marker = marker(output.dropped);
+            let marker = truncation_marker(output.dropped);
             prop_assert_eq!(output.redacted.matches(&marker).count(), 1);
             prop_assert!(output.redacted.len() <= limit + marker.len());
             let (first, last) = output.redacted.split_once(&marker).unwrap();
@@ -115,7 +117,7 @@ proptest! {
 /// Test with the secret at the end of the head and at the start of the tail.
 #[tokio::test]
 async fn no_truncation_point_shows_a_part_of_a_secret() {
-    let HeadAndTailLimits { head, tail } = HeadAndTailLimits::of(4000);
+    let HeadAndTailLimits { head, tail } = HeadAndTailLimits::from_total(4000);
     for unit in ["to and fro\n", "to and fro "] {
         let words = |length: usize| unit.chars().cycle().take(length).collect::<String>();
         for at in 0..=SECRET.len() {
@@ -174,7 +176,7 @@ async fn a_truncated_answer_file_keeps_its_ends() {
     fixture.program.output = algonius_actors::model::program::OutputMethod::File;
     fixture.spec.limits.sizes.output = 1000;
     let answer = fixture.run_to_end().await.answer().unwrap();
-    let marker = marker(9_000_011 - 1000);
+    let marker = truncation_marker(9_000_011 - 1000);
     assert!(answer.starts_with("first\ny\n") && answer.ends_with("y\nlast\n"), "{answer}");
     assert!(answer.contains(&marker), "{answer}");
 }

@@ -52,7 +52,7 @@ async fn a_named_file_is_delivered_although_its_path_is_reused() {
     let mut run = fixture.start().await;
     while !matches!(
         run.next_entry().await,
-        super::fixture::Entry::Event(EventKind::Artifact { .. })
+        super::fixture::RecordedEntry::Event(EventKind::Artifact { .. })
     ) {}
     std::fs::write(fixture.home.path().join("go"), "").unwrap();
     assert_eq!(run.wait_for_end().await, Ok(()));

@@ -4,7 +4,7 @@ use algonius_actors::driver::report::Report;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::program::{InputMethod, OutputMethod};
 
-use super::fixture::{Entry, ProgramFixture, program, shell};
+use super::fixture::{ProgramFixture, RecordedEntry, program, shell};
 
 fn program_with_input(args: &[&str], input: &str) -> ProgramFixture {
     let mut fixture = program("/bin/echo", args).with_input(input);
@@ -15,8 +15,10 @@ fn program_with_input(args: &[&str], input: &str) -> ProgramFixture {
 /// Returns the code of the refusal, and asserts that no process started for it.
 async fn refusal(fixture: &ProgramFixture) -> Option<Code> {
     let record = fixture.run_to_end().await;
-    let has_started =
-        record.entries.iter().any(|entry| matches!(entry, Entry::Report(Report::Started { .. })));
+    let has_started = record
+        .entries
+        .iter()
+        .any(|entry| matches!(entry, RecordedEntry::Report(Report::Started { .. })));
     assert_eq!(has_started, record.result.is_ok());
     record.code()
 }

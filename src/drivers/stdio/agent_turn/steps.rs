@@ -11,13 +11,13 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::interaction::{AnswerValue, WireId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{
-    AgentRequest, AgentRequestKind, AnsweredCall, Command, OpenFault, SessionStart, Step, TextRole,
-    TokenUsage, ToolCall, ToolStatus, TurnOutcome,
+    AgentRequest, AgentRequestKind, AnsweredCall, Command, OpenFault, ProtocolStep, SessionStart,
+    TextRole, TokenUsage, ToolCall, ToolStatus, TurnOutcome,
 };
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until};
 
-use super::questions::tool_name;
+use super::open_requests::tool_name;
 use super::{AgentTurn, SESSION_KEY};
 use crate::drivers::adapters::event_line::ProgramEvent;
 use crate::drivers::adapters::event_reader::EventReader;
@@ -30,7 +30,7 @@ pub(super) struct TurnState {
     open_timeout: Duration,
     /// Time at which a session that is not open fails the turn; `None` once it is open.
     open_deadline: Option<Instant>,
-    answer: ShownAnswer,
+    answer: AnswerProgress,
     /// Stages of tool calls that were shown.
     reported_stages: HashMap<String, ToolStage>,
     reported_changes: HashSet<String>,
@@ -47,7 +47,7 @@ impl TurnState {
         Self {
             open_timeout,
             open_deadline: Some(Instant::now() + open_timeout),
-            answer: ShownAnswer::default(),
+            answer: AnswerProgress::default(),
             reported_stages: HashMap::new(),
             reported_changes: HashSet::new(),
             denied_calls: 0,
@@ -87,7 +87,7 @@ impl TurnState {
     pub(super) fn fail_unless_over(&mut self, events: &mut EventReader<'_>) {
         if !self.is_over {
             let failure = self.failure.take();
-            events.fail_for(failure.unwrap_or_else(|| {
+            events.fail_with(failure.unwrap_or_else(|| {
                 Failure::new(Code::EndedEarly, "the agent ended before its turn was over")
             }));
         }
@@ -129,7 +129,7 @@ impl TurnState {
     }
 
     /// Shows the stage of a tool call, once.
-    async fn show_tool(
+    async fn report_tool_call(
         &mut self,
         call: &ToolCall,
         events: &mut EventReader<'_>,
@@ -160,22 +160,22 @@ impl TurnState {
 
 /// Text of an agent as far as it was shown.
 #[derive(Default)]
-struct ShownAnswer {
+struct AnswerProgress {
     /// Message of the agent to which the latest text belongs.
     message_id: Option<String>,
     has_text: bool,
     is_thinking: bool,
 }
 
-impl ShownAnswer {
+impl AnswerProgress {
     /// Shows a piece of text.
-    async fn show(
+    async fn report_text(
         &mut self,
-        (message_id, channel): (Option<String>, TextRole),
+        (message_id, role): (Option<String>, TextRole),
         text: String,
         events: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
-        if channel == TextRole::Thought {
+        if role == TextRole::Thought {
             let is_first = !std::mem::replace(&mut self.is_thinking, true);
             return if is_first {
                 events.handle_event(ProgramEvent::Thinking {}).await
@@ -196,13 +196,13 @@ impl AgentTurn {
     /// Performs steps. Returns true if the turn is over.
     pub(super) async fn perform(
         &mut self,
-        steps: Vec<Step>,
-        (events, report): (&mut EventReader<'_>, &Reporter),
+        steps: Vec<ProtocolStep>,
+        (events, reporter): (&mut EventReader<'_>, &Reporter),
     ) -> Result<bool, LedgerError> {
         let mut steps = std::collections::VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
-            let caused_steps = self.perform_step(step, (events, report)).await?;
-            if self.plan.tool_watch.is_overdue() {
+            let caused_steps = self.perform_step(step, (events, reporter)).await?;
+            if self.plan.tool_call_monitor.is_overdue() {
                 break; // An answer that was not written is not delivered.
             }
             // What a step causes precedes the steps after it, as in the first run.
@@ -213,49 +213,51 @@ impl AgentTurn {
 
     async fn perform_step(
         &mut self,
-        step: Step,
-        (events, report): (&mut EventReader<'_>, &Reporter),
-    ) -> Result<Vec<Step>, LedgerError> {
+        step: ProtocolStep,
+        (events, reporter): (&mut EventReader<'_>, &Reporter),
+    ) -> Result<Vec<ProtocolStep>, LedgerError> {
         match step {
-            Step::Send(line) => self.send(&line),
-            Step::Opened { id, .. } => {
+            ProtocolStep::Send(line) => self.send(&line),
+            ProtocolStep::Opened { id, .. } => {
                 self.state.open_deadline = None;
-                record_session(id, events, report).await?;
+                record_session(id, events, reporter).await?;
                 return Ok(self.send_prompt());
             }
-            Step::Identified { id, .. } => record_session(id, events, report).await?,
-            Step::OpenFailed { fault: OpenFault::UnknownSession, .. }
+            ProtocolStep::Identified { id, .. } => record_session(id, events, reporter).await?,
+            ProtocolStep::OpenFailed { fault: OpenFault::UnknownSession, .. }
                 if self.plan.resumed_session.take().is_some() =>
             {
                 events.record_lost_session(SESSION_UNKNOWN).await?;
-                report.set_counters(CounterValues::default());
+                reporter.set_session_counters(CounterValues::default());
                 return Ok(self.open_session(SessionStart::New));
             }
-            Step::OpenFailed { fault, message, .. } | Step::InitializeFailed { fault, message } => {
-                self.end(Some(open_failure(&fault, &message)), events);
+            ProtocolStep::OpenFailed { fault, message, .. }
+            | ProtocolStep::InitializeFailed { fault, message } => {
+                self.end_turn(Some(open_failure(&fault, &message)), events);
             }
-            Step::Text { message_id, role, text, .. } => {
-                self.state.answer.show((message_id, role), text, events).await?;
+            ProtocolStep::Text { message_id, role, text, .. } => {
+                self.state.answer.report_text((message_id, role), text, events).await?;
             }
-            Step::Tool { call, .. } => {
-                self.state.show_tool(&call, events).await?;
-                let failure = self.plan.tool_watch.judge(&call, (events, report)).await?;
+            ProtocolStep::Tool { call, .. } => {
+                self.state.report_tool_call(&call, events).await?;
+                let monitor = &mut self.plan.tool_call_monitor;
+                let failure = monitor.check_reported_call(&call, (events, reporter)).await?;
                 return Ok(failure.map_or_else(Vec::new, |failure| self.cancel_for(failure)));
             }
-            Step::Usage { usage, .. } => record_usage(usage, events).await?,
-            Step::Warning { text, .. } => events.warn(&text).await?,
-            Step::ProtocolError { message } => events.warn(&message).await?,
-            Step::Request { request, .. } => {
-                return self.report_question(*request, (events, report)).await;
+            ProtocolStep::Usage { usage, .. } => record_usage(usage, events).await?,
+            ProtocolStep::Warning { text, .. } => events.warn(&text).await?,
+            ProtocolStep::ProtocolError { message } => events.warn(&message).await?,
+            ProtocolStep::Request { request, .. } => {
+                return self.report_question(*request, (events, reporter)).await;
             }
-            Step::Answered { request, call, .. } => {
+            ProtocolStep::Answered { request, call, .. } => {
                 call.into_iter().for_each(|call| self.record_answer(call));
-                report.report_delivery(self.requests.remove(&request));
+                reporter.report_delivery(self.requests.remove(&request));
             }
-            Step::Withdraw { request, .. } => {
-                report.report_withdrawal(self.requests.remove(&request));
+            ProtocolStep::Withdrawn { request, .. } => {
+                reporter.report_withdrawal(self.requests.remove(&request));
             }
-            Step::TurnEnded { outcome, usage, .. } => {
+            ProtocolStep::TurnEnded { outcome, usage, .. } => {
                 if let Some(usage) = usage {
                     record_usage(usage, events).await?;
                 }
@@ -263,21 +265,23 @@ impl AgentTurn {
                     events.handle_event(ProgramEvent::Accepted).await?;
                 }
                 let failure = self.state.failure_of(outcome);
-                self.end(failure, events);
+                self.end_turn(failure, events);
             }
-            Step::Initialized(_)
-            | Step::Closed { .. }
-            | Step::Plan { .. }
-            | Step::ModeChanged { .. }
-            | Step::ModelChanged { .. }
-            | Step::Compacted { .. } => {}
+            // Nothing of these steps is recorded.
+            ProtocolStep::Initialized(_) | ProtocolStep::Closed { .. } => {}
+            ProtocolStep::Plan { .. } | ProtocolStep::Compacted { .. } => {}
+            ProtocolStep::ModeChanged { .. } | ProtocolStep::ModelChanged { .. } => {}
         }
         Ok(Vec::new())
     }
 
     /// Returns the steps for an answer. An answer to an unknown request changes nothing.
-    pub(super) fn answer(&mut self, wire: &WireId, answer: Option<AnswerValue>) -> Vec<Step> {
-        let Some((request, call, answer)) = self.requests.answer(wire, answer) else {
+    pub(super) fn answer_steps(
+        &mut self,
+        wire_id: &WireId,
+        answer: Option<AnswerValue>,
+    ) -> Vec<ProtocolStep> {
+        let Some((request, call, answer)) = self.requests.resolve(wire_id, answer) else {
             return Vec::new();
         };
         let steps = self.connection.perform(Command::Answer {
@@ -286,37 +290,40 @@ impl AgentTurn {
             answer,
         });
         // Only a written line is a delivered answer.
-        steps.into_iter().chain([Step::Answered { session: SESSION_KEY, request, call }]).collect()
+        steps
+            .into_iter()
+            .chain([ProtocolStep::Answered { session: SESSION_KEY, request, call }])
+            .collect()
     }
 
     /// Counts the answer to a permission request. A replay reports the answers again, so no earlier place may count
     /// them.
     fn record_answer(&mut self, call: AnsweredCall) {
         self.state.denied_calls += usize::from(!call.is_allowed);
-        self.plan.tool_watch.record_answer(call);
+        self.plan.tool_call_monitor.record_answer(call);
     }
 
     /// Reports a question. Returns the steps that cancel the turn instead, if the tool call exceeds the limit.
     async fn report_question(
         &mut self,
         request: AgentRequest,
-        (events, report): (&mut EventReader<'_>, &Reporter),
-    ) -> Result<Vec<Step>, LedgerError> {
+        (events, reporter): (&mut EventReader<'_>, &Reporter),
+    ) -> Result<Vec<ProtocolStep>, LedgerError> {
         if let AgentRequestKind::Permission { call, .. } = &request.kind
-            && let Some(failure) = self.plan.tool_watch.count(call)
+            && let Some(failure) = self.plan.tool_call_monitor.count_call(call)
         {
             return Ok(self.cancel_for(failure));
         }
         // The text before a question is shown before it.
         events.release().await?;
-        report.flush_pending().await?;
-        let (wire, question) = self.requests.add(request);
-        report.report_question(wire, question);
+        reporter.flush_pending().await?;
+        let (wire_id, question) = self.requests.add(request);
+        reporter.report_question(wire_id, question);
         Ok(Vec::new())
     }
 
     /// Cancels the turn, which ends with this failure.
-    fn cancel_for(&mut self, failure: Failure) -> Vec<Step> {
+    fn cancel_for(&mut self, failure: Failure) -> Vec<ProtocolStep> {
         self.state.fail(failure);
         // A replay finds the cause again, and the agent has received the cancellation.
         if self.connection.has_sent_cancel() {
@@ -325,9 +332,9 @@ impl AgentTurn {
         self.connection.perform(Command::Cancel { session: SESSION_KEY })
     }
 
-    fn end(&mut self, failure: Option<Failure>, events: &mut EventReader<'_>) {
+    fn end_turn(&mut self, failure: Option<Failure>, events: &mut EventReader<'_>) {
         self.state.is_over = true;
-        failure.into_iter().for_each(|failure| events.fail_for(failure));
+        failure.into_iter().for_each(|failure| events.fail_with(failure));
     }
 }
 
@@ -349,9 +356,9 @@ fn open_failure(fault: &OpenFault, message: &str) -> Failure {
 async fn record_session(
     id: String,
     events: &mut EventReader<'_>,
-    report: &Reporter,
+    reporter: &Reporter,
 ) -> Result<(), LedgerError> {
-    report.set_session(&id);
+    reporter.set_session(&id);
     events.handle_event(ProgramEvent::Session { id }).await
 }
 

@@ -25,7 +25,7 @@ pub(super) struct FrameDecoder {
     framing: Framing,
     bytes: Vec<u8>,
     /// Remainder of a skipped message.
-    skipped: Skip,
+    pending_skip: Skip,
 }
 
 /// Bytes to skip.
@@ -41,7 +41,7 @@ enum Skip {
 
 impl FrameDecoder {
     pub(super) const fn new(framing: Framing) -> Self {
-        Self { framing, bytes: Vec::new(), skipped: Skip::Nothing }
+        Self { framing, bytes: Vec::new(), pending_skip: Skip::Nothing }
     }
 
     /// Takes the next bytes, and returns the frames that are now complete.
@@ -57,12 +57,12 @@ impl FrameDecoder {
 
     /// Returns the bytes that are not skipped.
     fn skip<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
-        let count = match self.skipped {
+        let count = match self.pending_skip {
             Skip::Nothing => 0,
             Skip::Everything => bytes.len(),
             Skip::Line => match bytes.iter().position(|byte| *byte == b'\n') {
                 Some(end) => {
-                    self.skipped = Skip::Nothing;
+                    self.pending_skip = Skip::Nothing;
                     end + 1
                 }
                 None => bytes.len(),
@@ -70,7 +70,7 @@ impl FrameDecoder {
             Skip::Bytes(left) => {
                 let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 let left = left - count as u64;
-                self.skipped = if left == 0 { Skip::Nothing } else { Skip::Bytes(left) };
+                self.pending_skip = if left == 0 { Skip::Nothing } else { Skip::Bytes(left) };
                 count
             }
         };
@@ -91,7 +91,7 @@ impl FrameDecoder {
                 return None;
             }
             // Its end may never come, so the line is not kept until then.
-            (self.bytes, self.skipped) = (Vec::new(), Skip::Line);
+            (self.bytes, self.pending_skip) = (Vec::new(), Skip::Line);
             return Some(Some(Frame::Invalid));
         };
         let line: Vec<u8> = self.bytes.drain(..=end).collect();
@@ -111,7 +111,7 @@ impl FrameDecoder {
         };
         if length > MAX_MESSAGE_BYTES as u64 {
             let rest = self.bytes.split_off(body_start);
-            self.skipped = Skip::Bytes(length);
+            self.pending_skip = Skip::Bytes(length);
             self.bytes = self.skip(&rest).to_vec();
             return Some(Some(Frame::Invalid));
         }
@@ -123,7 +123,7 @@ impl FrameDecoder {
 
     fn desynchronize(&mut self) -> Frame {
         // Without a length the start of the next message cannot be found.
-        (self.bytes, self.skipped) = (Vec::new(), Skip::Everything);
+        (self.bytes, self.pending_skip) = (Vec::new(), Skip::Everything);
         Frame::Desynchronized
     }
 }
@@ -171,12 +171,12 @@ mod tests {
 
     use super::*;
 
-    fn all(framing: Framing, bytes: &[u8], mut size: impl FnMut() -> usize) -> Vec<Frame> {
-        let mut frames = FrameDecoder::new(framing);
+    fn decode_all(framing: Framing, bytes: &[u8], mut size: impl FnMut() -> usize) -> Vec<Frame> {
+        let mut decoder = FrameDecoder::new(framing);
         let (mut found, mut rest) = (Vec::new(), bytes);
         while !rest.is_empty() {
             let (piece, tail) = rest.split_at(size().clamp(1, rest.len()));
-            found.extend(frames.push(piece));
+            found.extend(decoder.push(piece));
             rest = tail;
         }
         found
@@ -190,7 +190,7 @@ mod tests {
             "content-type: x\r\nCONTENT-LENGTH:2\r\n\r\n",
             "Content-Length: 2\n\n",
         ] {
-            let found = all(framing, format!("{head}{{}}").as_bytes(), || 1);
+            let found = decode_all(framing, format!("{head}{{}}").as_bytes(), || 1);
             assert_eq!(found, [Frame::Message(json!({}))], "{head}");
         }
     }
@@ -208,7 +208,7 @@ mod tests {
         ] {
             let bytes = format!("{head}{{}}Content-Length: 2\r\n\r\n{{}}");
             assert_eq!(
-                all(Framing::ContentLength, bytes.as_bytes(), || 7),
+                decode_all(Framing::ContentLength, bytes.as_bytes(), || 7),
                 [Frame::Desynchronized]
             );
         }
@@ -221,7 +221,7 @@ mod tests {
         let head = format!("Content-Length: {}\r\n\r\n", long.len());
         let counted = [head.as_bytes(), &long, b"Content-Length: 2\r\n\r\n{}"].concat();
         for (framing, bytes) in [(Framing::Lines, lines), (Framing::ContentLength, counted)] {
-            let found = all(framing, &bytes, || 1 << 20);
+            let found = decode_all(framing, &bytes, || 1 << 20);
             assert_eq!(found, [Frame::Invalid, Frame::Message(json!({}))]);
         }
     }
@@ -249,7 +249,7 @@ mod tests {
                         expected.push(Frame::Invalid);
                     }
                 }
-                prop_assert_eq!(all(framing, &bytes, || size), expected);
+                prop_assert_eq!(decode_all(framing, &bytes, || size), expected);
             }
         }
 
@@ -257,10 +257,10 @@ mod tests {
         #[test]
         fn any_bytes_are_decoded_in_bounded_memory(bytes in prop::collection::vec(any::<u8>(), 0..4000), size in 1_usize..99) {
             for framing in [Framing::Lines, Framing::ContentLength] {
-                let mut frames = FrameDecoder::new(framing);
+                let mut decoder = FrameDecoder::new(framing);
                 for piece in bytes.chunks(size) {
-                    frames.push(piece);
-                    prop_assert!(frames.bytes.len() <= bytes.len());
+                    decoder.push(piece);
+                    prop_assert!(decoder.bytes.len() <= bytes.len());
                 }
             }
         }

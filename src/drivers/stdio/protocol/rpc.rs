@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::stdio_protocol::{NoticeKind, NoticeRule, RpcCall, RpcSpec};
+use algonius_actors::model::program::stdio_protocol::{
+    NotificationKind, NotificationRule, RpcCall, RpcSpec,
+};
 use serde_json::{Map, Value, json};
 
 use super::StdioStep;
-use super::fill::fill;
+use super::document_template::render_document;
 use super::framing::{Frame, FrameDecoder, encode};
 use crate::drivers::adapters::event_line::{EventContent, ProgramEvent};
 use crate::drivers::adapters::failure::ReportedFailure;
@@ -32,7 +34,7 @@ enum RpcStage {
 }
 
 /// JSON-RPC call to a program.
-pub(in crate::drivers) struct RpcExchange {
+pub(in crate::drivers) struct RpcTurn {
     spec: Arc<RpcSpec>,
     decoder: FrameDecoder,
     stage: RpcStage,
@@ -47,15 +49,15 @@ pub(in crate::drivers) struct RpcExchange {
     has_warned: bool,
 }
 
-impl RpcExchange {
+impl RpcTurn {
     /// Returns the call with this number of a program.
-    pub(super) fn of(
+    pub(super) fn new(
         spec: &RpcSpec,
         values: &ExecutionValues,
         number: u64,
     ) -> Result<Self, Failure> {
         let fill_call = |call: &RpcCall| {
-            let params = fill(&call.params, values)?;
+            let params = render_document(&call.params, values)?;
             Ok::<_, Failure>(RpcCall { method: call.method.clone(), params })
         };
         let fill_optional_call = |call: &Option<RpcCall>| call.as_ref().map(fill_call).transpose();
@@ -75,7 +77,7 @@ impl RpcExchange {
         })
     }
 
-    pub(super) fn open(&mut self) -> Vec<u8> {
+    pub(super) fn take_first_bytes(&mut self) -> Vec<u8> {
         match &self.initialize {
             Some(call) => self.encode_call(call, Some(self.request_id - 1)),
             None => self.encode_call(&self.request, Some(self.request_id)),
@@ -89,7 +91,7 @@ impl RpcExchange {
 
     /// Returns the cancel message. Without configured parameters it names the call by its id, as the Language Server
     /// Protocol does.
-    pub(super) fn interrupt(&self) -> Option<Vec<u8>> {
+    pub(super) fn interrupt_bytes(&self) -> Option<Vec<u8>> {
         let mut call = self.cancel.clone()?;
         if call.params.is_null() {
             call.params = json!({"id": self.request_id});
@@ -146,16 +148,16 @@ impl RpcExchange {
     }
 
     fn handle_notification(&mut self, method: &str, params: Option<Value>) -> Vec<StdioStep> {
-        let Some(NoticeRule { kind, pointer }) = self.spec.notices.get(method) else {
+        let Some(NotificationRule { kind, pointer }) = self.spec.notifications.get(method) else {
             return Vec::new();
         };
         let params = params.unwrap_or_default();
         let Some(value) = params.pointer(pointer) else { return Vec::new() };
         let event = match kind {
-            NoticeKind::Text => text(value).map(|text| ProgramEvent::Text { text }),
-            NoticeKind::Status => text(value).map(status_event),
-            NoticeKind::Usage => usage_event(value),
-            NoticeKind::Session => text(value).map(|id| ProgramEvent::Session { id }),
+            NotificationKind::Text => to_text(value).map(|text| ProgramEvent::Text { text }),
+            NotificationKind::Status => to_text(value).map(status_event),
+            NotificationKind::Usage => usage_event(value),
+            NotificationKind::Session => to_text(value).map(|id| ProgramEvent::Session { id }),
         };
         self.has_text |= matches!(event, Some(ProgramEvent::Text { .. }));
         event.map(StdioStep::Event).into_iter().collect()
@@ -167,8 +169,12 @@ impl RpcExchange {
             return [event].into_iter().chain(self.end(None)).collect();
         }
         let result = message.remove("result").unwrap_or_default();
-        let session =
-            self.spec.session.as_ref().and_then(|pointer| result.pointer(pointer)).and_then(text);
+        let session = self
+            .spec
+            .session_pointer
+            .as_ref()
+            .and_then(|pointer| result.pointer(pointer))
+            .and_then(to_text);
         let session = session.map(|id| StdioStep::Event(ProgramEvent::Session { id }));
         let next_steps = match self.stage {
             RpcStage::Initializing => self.send_request(),
@@ -190,11 +196,11 @@ impl RpcExchange {
     fn handle_result(&mut self, result: &Value) -> Vec<StdioStep> {
         let usage = self
             .spec
-            .usage
+            .usage_pointer
             .as_ref()
             .and_then(|pointer| result.pointer(pointer))
             .and_then(usage_event);
-        let answer_text = result.pointer(&self.spec.result).and_then(text);
+        let answer_text = result.pointer(&self.spec.result_pointer).and_then(to_text);
         let failure = match (&answer_text, self.has_text) {
             (None, false) => Some(Failure::new(Code::AnswerMissing, NO_ANSWER)),
             _ => None,
@@ -244,7 +250,7 @@ impl RpcExchange {
 }
 
 /// Returns a string as it is, anything else as compact JSON, and `None` for null.
-fn text(value: &Value) -> Option<String> {
+fn to_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),

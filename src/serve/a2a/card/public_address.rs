@@ -34,14 +34,14 @@ pub struct GrpcUrlConfig {
 
 /// Addresses that cards name: one for all callers, or the one that each caller used.
 #[derive(Debug, Clone)]
-pub struct PublicAddresses {
+pub struct PublicAddressResolver {
     default: PublicAddress,
     grpc_config: GrpcUrlConfig,
     /// Scheme of the service, if each caller receives the address that it used itself.
     scheme: Option<&'static str>,
 }
 
-impl PublicAddresses {
+impl PublicAddressResolver {
     /// Uses the same address for every caller.
     #[must_use]
     pub fn fixed(url: String, grpc_config: GrpcUrlConfig) -> Self {
@@ -68,7 +68,7 @@ impl PublicAddresses {
     /// Returns the address for a caller that used this host. The gate has checked that
     /// it is a host of the service.
     #[must_use]
-    pub fn of(&self, host: Option<&HeaderValue>) -> Cow<'_, PublicAddress> {
+    pub fn for_host(&self, host: Option<&HeaderValue>) -> Cow<'_, PublicAddress> {
         let default = Cow::Borrowed(&self.default);
         let (Some(scheme), Some(host)) = (self.scheme, host) else { return default };
         let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn each_caller_gets_the_host_that_it_used() {
         let grpc_config = GrpcUrlConfig { v1_0: Some("grpc.example:1".to_owned()), v0_3: None };
-        let public_addresses = PublicAddresses::from_request_host(
+        let public_addresses = PublicAddressResolver::from_request_host(
             "http://0.0.0.0:8080".to_owned(),
             "http",
             grpc_config.clone(),
         );
         let address_for = |host: &'static str| {
-            public_addresses.of(Some(&HeaderValue::from_static(host))).into_owned()
+            public_addresses.for_host(Some(&HeaderValue::from_static(host))).into_owned()
         };
         let address = address_for("box.lan:8080");
         assert_eq!(
@@ -139,8 +139,11 @@ mod tests {
         assert_eq!(address.grpc.v1_0, "grpc.example:1");
         assert_eq!(address_for("[::1]:8080").url, "http://[::1]:8080");
         assert_eq!(address_for("no host").url, "http://0.0.0.0:8080");
-        assert_eq!(public_addresses.of(None).url, "http://0.0.0.0:8080");
-        let fixed = PublicAddresses::fixed("https://a.example".to_owned(), grpc_config);
-        assert_eq!(fixed.of(Some(&HeaderValue::from_static("b.example"))).url, "https://a.example");
+        assert_eq!(public_addresses.for_host(None).url, "http://0.0.0.0:8080");
+        let fixed = PublicAddressResolver::fixed("https://a.example".to_owned(), grpc_config);
+        assert_eq!(
+            fixed.for_host(Some(&HeaderValue::from_static("b.example"))).url,
+            "https://a.example"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Authenticates a call before its message is read, then finds its version and its agent.
 
-use algonius_a2a::Method;
+use algonius_a2a::A2aMethod;
 use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
 use algonius_actors::model::access::principal::Caller;
 use algonius_actors::model::code::Code;
@@ -13,11 +13,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::status;
-use crate::serve::App;
-use crate::serve::a2a::request_headers::{RequestMetadata, extensions};
+use crate::serve::AppState;
+use crate::serve::a2a::request_metadata::{RequestMetadata, extension_uris};
 use crate::serve::a2a::{dispatch, exposure, extension, version};
 use crate::serve::auth::caller::{self, AuthenticatedCaller};
-use crate::serve::auth::peer::ClientAddress;
+use crate::serve::auth::peer::RequestClient;
 use crate::serve::http::body;
 use crate::serve::http::response::{EarlyRefusal, ProblemBody};
 
@@ -32,25 +32,25 @@ const MESSAGE_PREFIX_BYTES: usize = 5;
 
 /// Head of an authenticated call.
 #[derive(Clone)]
-pub(super) struct GrpcCall {
+pub(super) struct GrpcCallHead {
     /// Caller, if the call has a token. The key of an agent, or the absence of a credential, is checked again with
     /// the message: it is valid for that agent only, and only the message may name the agent.
     caller: Option<Caller>,
-    client_address: Option<ClientAddress>,
+    client_address: Option<RequestClient>,
     headers: HeaderMap,
     /// Agent whose name is the first label of the host name.
     host_agent: Option<AgentId>,
     version: ProtocolVersion,
 }
 
-/// Rejects requests that cannot be a call; passes a call on with its [`GrpcCall`] and its whole message.
-pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) -> Response {
+/// Rejects requests that cannot be a call; passes a call on with its [`GrpcCallHead`] and its whole message.
+pub(super) async fn admit(State(app): State<AppState>, request: Request, next: Next) -> Response {
     if !is_grpc(request.headers()) {
         let failure = Failure::new(Code::ContentType, "the body must be `application/grpc`");
         return ProblemBody(failure).into_response();
     }
-    let requested_extensions = extensions(request.headers());
-    match prepare(&app, request).await {
+    let requested_extensions = extension_uris(request.headers());
+    match authenticate_and_read(&app, request).await {
         Ok(request) => {
             let mut response = next.run(request).await;
             // Only the message may name the agent, so the response lists the extensions that all agents have.
@@ -80,13 +80,13 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     suffix.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with(['+', ';']))
 }
 
-async fn prepare(app: &App, request: Request) -> Result<Request, EarlyRefusal> {
+async fn authenticate_and_read(app: &AppState, request: Request) -> Result<Request, EarlyRefusal> {
     let (mut parts, body) = request.into_parts();
-    let client_address = parts.extensions.get::<ClientAddress>().cloned();
+    let client_address = parts.extensions.get::<RequestClient>().cloned();
     let caller = if parts.headers.contains_key(header::AUTHORIZATION) {
         Some(caller::authenticate(app, client_address.as_ref(), &parts.headers, None).await?)
     } else {
-        caller::authenticate_for_any(app, client_address.as_ref(), &parts.headers).await?;
+        caller::authenticate_for_any_agent(app, client_address.as_ref(), &parts.headers).await?;
         None
     };
     let host_header = parts.headers.get(header::HOST).and_then(|value| value.to_str().ok());
@@ -94,7 +94,7 @@ async fn prepare(app: &App, request: Request) -> Result<Request, EarlyRefusal> {
     let headers = parts.headers.clone();
     // The service that decodes the message knows its version and replaces this value.
     let version = ProtocolVersion::V0_3;
-    parts.extensions.insert(GrpcCall { caller, client_address, headers, host_agent, version });
+    parts.extensions.insert(GrpcCallHead { caller, client_address, headers, host_agent, version });
     // The limit of the configuration is that of the message; the frame comes on top.
     let limit = app.body_limits.max_bytes.saturating_add(MESSAGE_PREFIX_BYTES);
     let message = body::read_body(app, &parts.headers, body, limit).await?;
@@ -102,14 +102,14 @@ async fn prepare(app: &App, request: Request) -> Result<Request, EarlyRefusal> {
 }
 
 /// Returns the agent that the first label of a host names. Host names are not case-sensitive.
-fn agent_of_host(app: &App, host: &str) -> Option<AgentId> {
+fn agent_of_host(app: &AppState, host: &str) -> Option<AgentId> {
     // A host without a dot is no name below a domain, for example `localhost`.
     let (label, _) = host.split_once('.')?;
     let mut ids = app.agents.all().map(|spec| &spec.id);
     ids.find(|id| id.as_str().eq_ignore_ascii_case(label)).cloned()
 }
 
-impl GrpcCall {
+impl GrpcCallHead {
     /// Splits a call into its head and its message, and checks that a named version is this version.
     pub(super) fn split<T>(
         mut request: tonic::Request<T>,
@@ -131,7 +131,7 @@ impl GrpcCall {
 
     /// Returns the metadata of the request.
     pub(super) fn request_metadata(&self) -> Result<RequestMetadata, Failure> {
-        RequestMetadata::of(&self.headers)
+        RequestMetadata::from_headers(&self.headers)
     }
 
     /// Host name that the caller used.
@@ -143,9 +143,9 @@ impl GrpcCall {
     /// against the agent's rate limit.
     pub(super) async fn authorize(
         self,
-        app: &App,
+        app: &AppState,
         tenant: &str,
-        method: Method,
+        method: A2aMethod,
     ) -> Result<(Caller, AgentId), Failure> {
         let agent = self.agent(app, tenant)?;
         let spec = app.agents.get(&agent).ok_or_else(unknown_agent)?;
@@ -161,29 +161,34 @@ impl GrpcCall {
         // The message names the agent, so the count cannot happen earlier as on the other transports.
         app.access
             .rate_limiter
-            .count(spec)
+            .try_acquire(spec)
             .await
             .map_err(|refusal| refusal.into_failure_at(app.api.reader.now()))?;
-        exposure::check(spec, self.version, Binding::Grpc, dispatch::protocol_operation(method))?;
+        exposure::check_operation(
+            spec,
+            self.version,
+            Binding::Grpc,
+            dispatch::protocol_operation(method),
+        )?;
         let caller = AuthenticatedCaller(caller)
             .require_right(dispatch::required_right(method), Some(&agent))?;
         Ok((caller, agent))
     }
 
     /// Returns the agent of the call, in this order: the tenant of the message, metadata, host name, default agent.
-    fn agent(&self, app: &App, tenant: &str) -> Result<AgentId, Failure> {
+    fn agent(&self, app: &AppState, tenant: &str) -> Result<AgentId, Failure> {
         match (tenant, self.metadata_values(AGENT_METADATA)?.as_slice()) {
             ("", []) => self
                 .host_agent
                 .clone()
                 .or_else(|| app.agents.default_agent.clone())
-                .ok_or_else(no_agent_named),
-            ("", [name]) => app.agents.id(name),
+                .ok_or_else(no_agent_failure),
+            ("", [name]) => app.agents.resolve_id(name),
             ("", _) => {
                 let text = "metadata `a2a-agent` must name one agent";
                 Err(Failure::new(Code::InvalidParams, text))
             }
-            (tenant, _) => app.agents.id(tenant),
+            (tenant, _) => app.agents.resolve_id(tenant),
         }
     }
 
@@ -199,7 +204,7 @@ fn unknown_agent() -> Failure {
     Failure::new(Code::AgentUnknown, "there is no such agent")
 }
 
-fn no_agent_named() -> Failure {
+fn no_agent_failure() -> Failure {
     let text = "the call names no agent: name one by `tenant` (1.0), by metadata `a2a-agent` or by \
                 the first label of the host; this service has no default agent";
     Failure::new(Code::AgentUnknown, text)

@@ -1,26 +1,26 @@
 //! The service of A2A 0.3.
 
-use algonius_a2a::Method;
+use algonius_a2a::A2aMethod;
 use algonius_a2a::grpc::proto::a2a_v1 as pb;
 use algonius_a2a::grpc::v0_3::{read, write};
 use algonius_a2a::v1::TaskQuery;
 use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use tonic::Request;
 
-use super::interceptor::GrpcCall;
+use super::interceptor::GrpcCallHead;
 use super::{GrpcResponse, GrpcStream, respond, status, to_grpc_stream};
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::a2a::card;
 use crate::serve::a2a::operations::push::{push_delete, push_get, push_list, push_set};
 use crate::serve::a2a::operations::{self, SentMessage};
 
 /// Service for calls of 0.3.
 pub(super) struct GrpcServiceV03 {
-    app: App,
+    app: AppState,
 }
 
 impl GrpcServiceV03 {
-    pub(super) const fn new(app: App) -> Self {
+    pub(super) const fn new(app: AppState) -> Self {
         Self { app }
     }
 }
@@ -40,15 +40,15 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         respond(
             status::v0_3_status,
             Box::pin(async {
-                let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
+                let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
                 let metadata = call.request_metadata()?;
-                let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Send).await?;
+                let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Send).await?;
                 let send = read::send_request(message)?;
                 let sent_message =
                     SentMessage { version: ProtocolVersion::V0_3, metadata, request: send };
                 operations::send(&self.app, &caller, &agent, sent_message)
                     .await
-                    .and_then(write::reply)
+                    .and_then(write::send_response)
             }),
         )
         .await
@@ -59,9 +59,9 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<Self::SendStreamingMessageStream> {
         respond(status::v0_3_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
             let metadata = call.request_metadata()?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Stream).await?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Stream).await?;
             let send = read::send_request(message)?;
             let sent_message =
                 SentMessage { version: ProtocolVersion::V0_3, metadata, request: send };
@@ -74,10 +74,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
         respond(status::v0_3_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Get).await?;
-            let history = read::history(message.history_length)?;
-            let query = TaskQuery { id: read::task_id_of_name(&message.name)?.to_owned(), history };
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Get).await?;
+            let history_length = read::read_history_length(message.history_length)?;
+            let query =
+                TaskQuery { id: read::task_id_of_name(&message.name)?.to_owned(), history_length };
             operations::get(&self.app, &caller, &agent, query).await.and_then(write::task)
         })
         .await
@@ -85,8 +86,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
         respond(status::v0_3_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Cancel).await?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Cancel).await?;
             let id = read::task_id_of_name(&message.name)?;
             operations::cancel(&self.app, &caller, &agent, id).await.and_then(write::task)
         })
@@ -98,9 +99,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::TaskSubscriptionRequest>,
     ) -> GrpcResponse<Self::TaskSubscriptionStream> {
         respond(status::v0_3_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
             let metadata = call.request_metadata()?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Subscribe).await?;
+            let (caller, agent) =
+                call.authorize(&self.app, NO_TENANT, A2aMethod::Subscribe).await?;
             let id = read::task_id_of_name(&message.name)?;
             let version_and_metadata = (ProtocolVersion::V0_3, &metadata);
             let events =
@@ -115,8 +117,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::CreateTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         respond(status::v0_3_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushSet).await?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushSet).await?;
             let config = read::push_config_request(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V0_3, config)
                 .await
@@ -130,8 +132,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         respond(status::v0_3_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushGet).await?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushGet).await?;
             let (task, config) = read::push_config_ids_of_name(&message.name)?;
             let config = push_get(&self.app, &caller, &agent, task, config).await;
             config.map(write::push_config)
@@ -144,8 +146,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::ListTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigResponse> {
         respond(status::v0_3_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushList).await?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushList).await?;
             let task = read::task_id_of_name(&message.parent)?;
             let configs = push_list(&self.app, &caller, &agent, task).await?;
             Ok(pb::ListTaskPushNotificationConfigResponse {
@@ -161,8 +163,9 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<()> {
         respond(status::v0_3_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushDelete).await?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) =
+                call.authorize(&self.app, NO_TENANT, A2aMethod::PushDelete).await?;
             let (task, config) = read::push_config_ids_of_name(&message.name)?;
             // The first registration without an id of its own has the id of the task.
             push_delete(&self.app, &caller, &agent, task, config.unwrap_or(task)).await
@@ -175,9 +178,9 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::GetAgentCardRequest>,
     ) -> GrpcResponse<pb::AgentCard> {
         respond(status::v0_3_status, async {
-            let (call, _) = GrpcCall::split(request, ProtocolVersion::V0_3)?;
+            let (call, _) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
             let host = call.requested_host();
-            let (_, agent) = call.authorize(&self.app, NO_TENANT, Method::ExtendedCard).await?;
+            let (_, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::ExtendedCard).await?;
             card::card_for_host(&self.app, &agent, host.as_ref()).map(write::card)
         })
         .await

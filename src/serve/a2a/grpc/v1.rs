@@ -1,26 +1,26 @@
 //! The service of A2A 1.0.
 
-use algonius_a2a::Method;
+use algonius_a2a::A2aMethod;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as pb;
 use algonius_a2a::grpc::v1::{read, write};
 use algonius_a2a::v1::TaskQuery;
 use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use tonic::Request;
 
-use super::interceptor::GrpcCall;
+use super::interceptor::GrpcCallHead;
 use super::{GrpcResponse, GrpcStream, respond, status, to_grpc_stream};
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::a2a::card;
 use crate::serve::a2a::operations::push::{push_delete, push_get, push_list, push_set};
 use crate::serve::a2a::operations::{self, SentMessage};
 
 /// Service for calls of 1.0.
 pub(super) struct GrpcServiceV1 {
-    app: App,
+    app: AppState,
 }
 
 impl GrpcServiceV1 {
-    pub(super) const fn new(app: App) -> Self {
+    pub(super) const fn new(app: AppState) -> Self {
         Self { app }
     }
 }
@@ -37,16 +37,16 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         respond(
             status::v1_status,
             Box::pin(async {
-                let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
+                let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
                 let metadata = call.request_metadata()?;
                 let (caller, agent) =
-                    call.authorize(&self.app, &message.tenant, Method::Send).await?;
+                    call.authorize(&self.app, &message.tenant, A2aMethod::Send).await?;
                 let send = read::send_request(message)?;
                 let sent_message =
                     SentMessage { version: ProtocolVersion::V1_0, metadata, request: send };
                 operations::send(&self.app, &caller, &agent, sent_message)
                     .await
-                    .and_then(write::reply)
+                    .and_then(write::send_response)
             }),
         )
         .await
@@ -59,10 +59,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         respond(
             status::v1_status,
             Box::pin(async {
-                let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
+                let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
                 let metadata = call.request_metadata()?;
                 let (caller, agent) =
-                    call.authorize(&self.app, &message.tenant, Method::Stream).await?;
+                    call.authorize(&self.app, &message.tenant, A2aMethod::Stream).await?;
                 let send = read::send_request(message)?;
                 let sent_message =
                     SentMessage { version: ProtocolVersion::V1_0, metadata, request: send };
@@ -75,10 +75,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
         respond(status::v1_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = call.authorize(&self.app, &message.tenant, Method::Get).await?;
-            let history = read::history(message.history_length)?;
-            let query = TaskQuery { id: message.id, history };
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) =
+                call.authorize(&self.app, &message.tenant, A2aMethod::Get).await?;
+            let history_length = read::read_history_length(message.history_length)?;
+            let query = TaskQuery { id: message.id, history_length };
             operations::get(&self.app, &caller, &agent, query).await.and_then(write::task)
         })
         .await
@@ -89,8 +90,9 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::ListTasksRequest>,
     ) -> GrpcResponse<pb::ListTasksResponse> {
         respond(status::v1_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = call.authorize(&self.app, &message.tenant, Method::List).await?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) =
+                call.authorize(&self.app, &message.tenant, A2aMethod::List).await?;
             let list = read::list_request(message)?;
             operations::list(&self.app, &caller, &agent, list).await.and_then(write::page)
         })
@@ -99,9 +101,9 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
         respond(status::v1_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, Method::Cancel).await?;
+                call.authorize(&self.app, &message.tenant, A2aMethod::Cancel).await?;
             operations::cancel(&self.app, &caller, &agent, &message.id).await.and_then(write::task)
         })
         .await
@@ -112,10 +114,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::SubscribeToTaskRequest>,
     ) -> GrpcResponse<Self::SubscribeToTaskStream> {
         respond(status::v1_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
             let metadata = call.request_metadata()?;
             let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, Method::Subscribe).await?;
+                call.authorize(&self.app, &message.tenant, A2aMethod::Subscribe).await?;
             let version_and_metadata = (ProtocolVersion::V1_0, &metadata);
             let events = operations::subscribe(
                 &self.app,
@@ -135,10 +137,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::TaskPushNotificationConfig>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         respond(status::v1_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, Method::PushSet).await?;
-            let config = read::push(message)?;
+                call.authorize(&self.app, &message.tenant, A2aMethod::PushSet).await?;
+            let config = read::push_config(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V1_0, config)
                 .await
                 .map(write::push_config)
@@ -151,9 +153,9 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         respond(status::v1_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, Method::PushGet).await?;
+                call.authorize(&self.app, &message.tenant, A2aMethod::PushGet).await?;
             let config = Some(message.id.as_str()).filter(|id| !id.is_empty());
             let config = push_get(&self.app, &caller, &agent, &message.task_id, config).await;
             config.map(write::push_config)
@@ -166,9 +168,9 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::ListTaskPushNotificationConfigsRequest>,
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigsResponse> {
         respond(status::v1_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, Method::PushList).await?;
+                call.authorize(&self.app, &message.tenant, A2aMethod::PushList).await?;
             let configs = push_list(&self.app, &caller, &agent, &message.task_id).await?;
             Ok(pb::ListTaskPushNotificationConfigsResponse {
                 configs: configs.into_iter().map(write::push_config).collect(),
@@ -183,9 +185,9 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<()> {
         respond(status::v1_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, Method::PushDelete).await?;
+                call.authorize(&self.app, &message.tenant, A2aMethod::PushDelete).await?;
             push_delete(&self.app, &caller, &agent, &message.task_id, &message.id).await
         })
         .await
@@ -196,10 +198,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::GetExtendedAgentCardRequest>,
     ) -> GrpcResponse<pb::AgentCard> {
         respond(status::v1_status, async {
-            let (call, message) = GrpcCall::split(request, ProtocolVersion::V1_0)?;
+            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
             let host = call.requested_host();
             let (_, agent) =
-                call.authorize(&self.app, &message.tenant, Method::ExtendedCard).await?;
+                call.authorize(&self.app, &message.tenant, A2aMethod::ExtendedCard).await?;
             card::card_for_host(&self.app, &agent, host.as_ref()).map(write::card)
         })
         .await

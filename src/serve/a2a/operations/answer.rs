@@ -3,17 +3,17 @@
 use algonius_a2a::interaction::{Replies, read_replies, resolve_replies};
 use algonius_a2a::v1::{A2aPart, Message, PartContent};
 use algonius_actors::api::{CallerAnswer, SubmitReply};
-use algonius_actors::decide::permission::answer::{check, from_text};
+use algonius_actors::decide::permission::answer::{check_answer, parse_answer};
 use algonius_actors::model::access::principal::Caller;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::interaction::{
     AnswerSource, AnswerValue, Interaction, InteractionFilter, InteractionId,
 };
 
 use super::answer_value::answer_value;
-use crate::serve::App;
+use crate::serve::AppState;
 
 /// Answers the interactions of a task that a message names; `None` if the message is not an answer to an interaction,
 /// so that it continues the task otherwise.
@@ -22,9 +22,9 @@ use crate::serve::App;
 /// Returns an error if a task with open interactions gets a message that does not answer them, or if the caller may not
 /// answer. The answers are checked before the first of them counts.
 pub(super) async fn answer_interactions(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
-    record: &Record,
+    record: &ExecutionRecord,
     message: &Message,
 ) -> Result<Option<SubmitReply>, Failure> {
     let filter = InteractionFilter { execution: Some(record.id), ..InteractionFilter::default() };
@@ -77,7 +77,7 @@ fn structured_answers(
         let (Some(interaction), Some(value)) = (interaction, value) else {
             return Err(unsuitable_answer(open_interactions));
         };
-        check(&interaction.question, &value)
+        check_answer(&interaction.question, &value)
             .map_err(|fault| Failure::new(Code::AnswerInvalid, fault.to_string()))?;
         Ok((interaction.id, value))
     });
@@ -98,7 +98,7 @@ fn text_answer(
         .collect();
     // A word such as "yes" never covers several questions, because the caller may not have seen the latest one.
     let [interaction] = open_interactions else { return Err(unsuitable_answer(open_interactions)) };
-    let value = from_text(&interaction.question, &texts.join("\n"));
+    let value = parse_answer(&interaction.question, &texts.join("\n"));
     value.map(|value| (interaction.id, value)).ok_or_else(|| unsuitable_answer(open_interactions))
 }
 

@@ -1,32 +1,30 @@
 //! Answers in the terms of other projects, as answers in the terms of this service.
 
-use algonius_a2a::interaction::ReplyAnswer;
-use algonius_actors::decide::permission::answer::from_text;
-use algonius_actors::model::interaction::{AnswerValue, Interaction, InteractionKind, Question};
+use algonius_a2a::interaction::ReplyContent;
+use algonius_actors::decide::permission::answer::parse_answer;
+use algonius_actors::model::interaction::{AnswerValue, Interaction, Question, QuestionKind};
 use serde_json::{Map, Value};
 
 /// Returns the answer to an interaction; `None` if the answer does not suit the kind of the question.
-pub(super) fn answer_value(answer: ReplyAnswer, interaction: &Interaction) -> Option<AnswerValue> {
+pub(super) fn answer_value(answer: ReplyContent, interaction: &Interaction) -> Option<AnswerValue> {
     let question = &interaction.question;
     match answer {
-        ReplyAnswer::Value(value) => Some(value),
-        ReplyAnswer::Decision { approved: true, .. } if question.kind.is_permission() => {
+        ReplyContent::Value(value) => Some(value),
+        ReplyContent::Decision { approved: true, .. } if question.kind.is_permission() => {
             Some(AnswerValue::Allow)
         }
-        ReplyAnswer::Decision { approved: false, reason } if question.kind.is_permission() => {
+        ReplyContent::Decision { approved: false, reason } if question.kind.is_permission() => {
             Some(AnswerValue::Deny { reason })
         }
-        ReplyAnswer::Decision { approved, .. }
-            if question.kind == InteractionKind::Confirmation =>
-        {
-            from_text(question, if approved { "yes" } else { "no" })
+        ReplyContent::Decision { approved, .. } if question.kind == QuestionKind::Confirmation => {
+            parse_answer(question, if approved { "yes" } else { "no" })
         }
         // A rejection answers every question; an approval has no content for a question that needs one.
-        ReplyAnswer::Decision { approved, .. } => (!approved).then_some(AnswerValue::Decline),
-        ReplyAnswer::Texts(texts) if question.kind == InteractionKind::Form => {
+        ReplyContent::Decision { approved, .. } => (!approved).then_some(AnswerValue::Decline),
+        ReplyContent::Texts(texts) if question.kind == QuestionKind::Form => {
             Some(AnswerValue::Form { values: form_values(question, texts) })
         }
-        ReplyAnswer::Texts(texts) => from_text(question, texts.first()?.first()?),
+        ReplyContent::Texts(texts) => parse_answer(question, texts.first()?.first()?),
     }
 }
 

@@ -2,19 +2,19 @@
 
 use algonius_actors::model::access::principal::Caller;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ExecutionId};
 
-use crate::serve::App;
+use crate::serve::AppState;
 
 /// Returns an execution of this agent that the caller may see; every other execution counts as unknown.
 pub(in crate::serve::a2a) async fn find(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     id: &str,
-) -> Result<Record, Failure> {
+) -> Result<ExecutionRecord, Failure> {
     match ExecutionId::parse(id) {
         Some(id) => find_by_id(app, caller, agent, id).await,
         None => Err(unknown_task()),
@@ -23,11 +23,11 @@ pub(in crate::serve::a2a) async fn find(
 
 /// Returns an execution of this agent that the caller may see, by its id.
 pub(super) async fn find_by_id(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     id: ExecutionId,
-) -> Result<Record, Failure> {
+) -> Result<ExecutionRecord, Failure> {
     match app.api.reader.execution(caller, id).await {
         Ok(record) => visible_record(caller, agent, record),
         Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
@@ -40,8 +40,8 @@ pub(super) async fn find_by_id(
 pub(super) fn visible_record(
     caller: &Caller,
     agent: &AgentId,
-    record: Record,
-) -> Result<Record, Failure> {
+    record: ExecutionRecord,
+) -> Result<ExecutionRecord, Failure> {
     // Both cases give the same failure, so that nobody learns which tasks of others exist.
     let is_visible = record.agent == *agent && caller.may_see(record.owner, &record.agent);
     if is_visible { Ok(record) } else { Err(unknown_task()) }

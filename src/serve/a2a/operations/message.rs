@@ -7,7 +7,7 @@ use algonius_a2a::{HOPS_EXTENSION, OVERRIDES_EXTENSION, PARAMETERS_EXTENSION};
 use algonius_actors::model::access::principal::Caller;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content;
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::execution::request::{
     Input, Overrides, Request, RequestOrigin, Trigger,
 };
@@ -15,7 +15,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, MessageId};
 use serde_json::Value;
 
-use crate::serve::a2a::request_headers::{MAX_ID_BYTES, RequestMetadata};
+use crate::serve::a2a::request_metadata::{MAX_ID_BYTES, RequestMetadata};
 
 /// Maximum number of parts of a message: a stored part takes more memory than a part on the wire.
 const MAX_PARTS: usize = 1000;
@@ -30,11 +30,11 @@ const MAX_METADATA_BYTES: usize = 64 << 10;
 ///
 /// # Errors
 /// `invalid-params`.
-pub(in crate::serve) fn request(
+pub(in crate::serve) fn build_request(
     caller: &Caller,
     agent: &AgentId,
     (message, metadata): (Message, RequestMetadata),
-    continued: Option<&Record>,
+    continued: Option<&ExecutionRecord>,
 ) -> Result<Request, Failure> {
     // First of all checks that look at the content: later ones copy and walk through what is bounded here.
     check(&message)?;
@@ -45,7 +45,7 @@ pub(in crate::serve) fn request(
             return Err(Failure::new(Code::InvalidParams, text));
         }
     }
-    let hops = hops(&message)?;
+    let service_hops = hops(&message)?;
     let (params, overrides) = (parameters(&message)?, overrides(&message)?);
     Ok(Request {
         agent: agent.clone(),
@@ -53,7 +53,7 @@ pub(in crate::serve) fn request(
             owner: caller.principal,
             trigger: Trigger::Api,
             trace: metadata.trace,
-            hops,
+            service_hops,
         },
         message: MessageId(message.message_id),
         idempotency_key: metadata.idempotency_key,
@@ -93,7 +93,7 @@ pub(super) fn check(message: &Message) -> Result<(), Failure> {
 }
 
 /// Returns the conversation that the caller names, or that of the task, or a new one.
-fn context(context_id: Option<String>, continued: Option<&Record>) -> ContextId {
+fn context(context_id: Option<String>, continued: Option<&ExecutionRecord>) -> ContextId {
     let default_context =
         || continued.map_or_else(ContextId::fresh, |record| record.context.clone());
     context_id.map_or_else(default_context, ContextId)
@@ -122,7 +122,7 @@ fn hops(message: &Message) -> Result<u32, Failure> {
         let text = format!("`{HOPS_EXTENSION}` must be an object with a whole number `count`");
         Failure::new(Code::InvalidParams, text)
     })?;
-    let max_hops = RequestOrigin::MAX_HOPS;
+    let max_hops = RequestOrigin::MAX_SERVICE_HOPS;
     u32::try_from(count).ok().filter(|count| *count <= max_hops).ok_or_else(|| {
         let text = format!("more than {max_hops} services passed the message on, one to the other");
         Failure::new(Code::TooManyHops, text)
@@ -235,7 +235,7 @@ mod tests {
             let metadata = [(HOPS_EXTENSION.to_owned(), value)].into_iter().collect();
             hops(&Message { metadata, ..minimal_message() }).map_err(|failure| failure.code)
         };
-        let max_hops = RequestOrigin::MAX_HOPS;
+        let max_hops = RequestOrigin::MAX_SERVICE_HOPS;
         assert_eq!(hops(&minimal_message()).map_err(|failure| failure.code), Ok(0));
         assert_eq!(hops_of(json!({"count": max_hops})), Ok(max_hops));
         for count in [u64::from(max_hops) + 1, u64::MAX] {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 /// Writes the cursor for the last task of a page: the time of its status and its id.
 #[must_use]
-pub(super) fn write((at, id): (DateTime<Utc>, ExecutionId)) -> String {
+pub(super) fn encode((at, id): (DateTime<Utc>, ExecutionId)) -> String {
     let mut bytes = at.timestamp_micros().to_be_bytes().to_vec();
     bytes.extend_from_slice(id.0.as_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
@@ -16,7 +16,7 @@ pub(super) fn write((at, id): (DateTime<Utc>, ExecutionId)) -> String {
 
 /// Reads a cursor; returns `None` if this service did not write it.
 #[must_use]
-pub(super) fn read(token: &str) -> Option<(DateTime<Utc>, ExecutionId)> {
+pub(super) fn decode(token: &str) -> Option<(DateTime<Utc>, ExecutionId)> {
     let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
     let (at, id) = bytes.split_first_chunk::<8>()?;
     let at = DateTime::from_timestamp_micros(i64::from_be_bytes(*at))?;
@@ -35,15 +35,15 @@ mod tests {
     fn a_cursor_keeps_microseconds() {
         for micros in [0, 1, -1, 1_800_000_000_123_456] {
             let position = position(micros);
-            let token = write(position);
-            assert_eq!(read(&token), Some(position));
+            let token = encode(position);
+            assert_eq!(decode(&token), Some(position));
             assert!(token.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)));
         }
     }
 
     #[test]
     fn a_malformed_cursor_is_refused() {
-        let token = write(position(1_800_000_000_000_000));
+        let token = encode(position(1_800_000_000_000_000));
         let out_of_range = URL_SAFE_NO_PAD.encode([&i64::MAX.to_be_bytes()[..], &[7; 16]].concat());
         for wrong in [
             "",
@@ -60,7 +60,7 @@ mod tests {
             &token.replace(|_| true, "+"),
             &out_of_range,
         ] {
-            assert_eq!(read(wrong), None, "{wrong:?}");
+            assert_eq!(decode(wrong), None, "{wrong:?}");
         }
     }
 }

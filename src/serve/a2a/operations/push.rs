@@ -7,9 +7,9 @@ use algonius_actors::api::Api;
 use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use algonius_actors::model::access::principal::Caller;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::execution::event::EventKind;
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::push::{PushCredentials, PushTarget, Secret};
@@ -17,11 +17,11 @@ use uuid::Uuid;
 
 use super::lookup;
 use crate::push::PushRegistry;
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::a2a::task::{TaskView, updates};
 
 /// Maximum length of the id of a configuration, in bytes.
-const MAX_ID_BYTES: usize = 256;
+const MAX_CONFIG_ID_BYTES: usize = 256;
 
 /// Registers a configuration for a task, or replaces one with the same id. The receiver gets all later events and,
 /// for a task that has ended, its end.
@@ -30,7 +30,7 @@ const MAX_ID_BYTES: usize = 256;
 /// Fails if the caller has no such task at this agent, if the address is not allowed, or if push notifications are
 /// disabled.
 pub async fn push_set(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     version: ProtocolVersion,
@@ -51,7 +51,7 @@ pub async fn push_set(
 /// # Errors
 /// Fails if the caller has no such task at this agent, or if the configuration does not exist.
 pub async fn push_get(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     task_id: &str,
@@ -75,7 +75,7 @@ pub async fn push_get(
 /// # Errors
 /// Fails if the caller has no such task at this agent.
 pub async fn push_list(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     task_id: &str,
@@ -90,7 +90,7 @@ pub async fn push_list(
 /// # Errors
 /// Fails if the caller has no such task at this agent.
 pub async fn push_delete(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     task_id: &str,
@@ -110,7 +110,7 @@ pub async fn push_delete(
 /// question of the event yet.
 pub async fn notification_body(
     api: &Api,
-    record: &Record,
+    record: &ExecutionRecord,
     version: ProtocolVersion,
     event: u64,
 ) -> Result<Option<Vec<u8>>, Failure> {
@@ -124,7 +124,7 @@ pub async fn notification_body(
             Ok(Some(v0_3::write::task(task).to_string().into_bytes()))
         }
         ProtocolVersion::V1_0 => {
-            let update = updates::update_of_event(api, record, event).await?;
+            let update = updates::notification_update(api, record, event).await?;
             Ok(update.map(|update| json::write::event(update).to_string().into_bytes()))
         }
     }
@@ -135,7 +135,7 @@ pub async fn notification_body(
 /// # Errors
 /// Fails if the configuration cannot be registered.
 pub(super) fn check(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     version: ProtocolVersion,
     config: &PushConfig,
@@ -153,8 +153,8 @@ pub(super) fn check(
 ///
 /// # Errors
 /// Fails if the configuration is invalid.
-pub(super) fn push_target(
-    app: &App,
+pub(super) fn build_message_target(
+    app: &AppState,
     caller: &Caller,
     id: ExecutionId,
     version: ProtocolVersion,
@@ -170,31 +170,31 @@ pub(super) fn push_target(
 /// # Errors
 /// Fails if the ledger cannot record the target.
 pub(super) async fn register(
-    app: &App,
+    app: &AppState,
     target: PushTarget,
     after_event: u64,
 ) -> Result<(), Failure> {
     registry(app)?.set(target, after_event).await
 }
 
-fn registry(app: &App) -> Result<&PushRegistry, Failure> {
+fn registry(app: &AppState) -> Result<&PushRegistry, Failure> {
     let push_disabled =
         || Failure::new(Code::PushUnsupported, "this service sends no push notifications");
     app.push.as_ref().ok_or_else(push_disabled)
 }
 
 /// Returns the last event that the receiver does not get: the latest event, or the one before the end.
-async fn last_known_event(app: &App, record: &Record) -> Result<u64, Failure> {
+async fn last_known_event(app: &AppState, record: &ExecutionRecord) -> Result<u64, Failure> {
     if record.outcome.is_none() {
-        return Ok(record.last_event);
+        return Ok(record.last_event_number);
     }
     let events = app.api.reader.events(record, 0).await?;
     let end = events.iter().find(
         // The move into the clean-up is committed together with the outcome. A failed attempt that is retried looks
         // the same until then (ADR 11).
-        |event| matches!(&event.data, EventKind::StateChanged(change) if change.to == State::Cleanup),
+        |event| matches!(&event.data, EventKind::StateChanged(change) if change.to == ExecutionState::Cleanup),
     );
-    Ok(end.map_or(record.last_event, |event| event.number.saturating_sub(1)))
+    Ok(end.map_or(record.last_event_number, |event| event.number.saturating_sub(1)))
 }
 
 fn new_target(
@@ -210,8 +210,9 @@ fn new_target(
         ProtocolVersion::V0_3 => execution.to_string(),
         ProtocolVersion::V1_0 => Uuid::new_v4().to_string(),
     });
-    if id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) {
-        let text = format!("an id has at most {MAX_ID_BYTES} bytes and no control characters");
+    if id.len() > MAX_CONFIG_ID_BYTES || id.chars().any(char::is_control) {
+        let text =
+            format!("an id has at most {MAX_CONFIG_ID_BYTES} bytes and no control characters");
         return Err(Failure::new(Code::InvalidParams, text));
     }
     Ok(PushTarget {

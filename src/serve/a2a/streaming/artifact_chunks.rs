@@ -7,7 +7,7 @@ use algonius_a2a::v1::{A2aPart, ArtifactUpdate, Metadata};
 use algonius_actors::api::Api;
 use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{Event, EventKind, TextRange};
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::failure::Failure;
 
 use super::text_progress::CHUNK_BYTES;
@@ -33,7 +33,7 @@ pub struct ArtifactChunks {
 impl ArtifactChunks {
     /// Returns the pieces of an event; `None` for an event that is not about an artifact.
     #[must_use]
-    pub fn of(event: &Event) -> Option<Self> {
+    pub fn from_event(event: &Event) -> Option<Self> {
         let EventKind::Artifact { id, name, description, pieces, append, last } = &event.data
         else {
             return None;
@@ -43,7 +43,7 @@ impl ArtifactChunks {
             id: id.clone(),
             name: name.clone(),
             description: description.clone(),
-            losses: ArtifactLosses::of(pieces),
+            losses: ArtifactLosses::from_parts(pieces),
             remaining: pieces.clone().into(),
             is_append: *append,
             is_last: *last,
@@ -53,7 +53,7 @@ impl ArtifactChunks {
 
     /// Returns the only text of the event; `None` if the event has no text or several.
     #[must_use]
-    pub fn only_text(&self) -> Option<TextRange> {
+    pub fn single_text_range(&self) -> Option<TextRange> {
         let piece =
             self.remaining.front().filter(|piece| self.remaining.len() == 1 && is_text(piece))?;
         Some(piece.text)
@@ -89,13 +89,13 @@ impl ArtifactChunks {
     pub async fn next(
         &mut self,
         api: &Api,
-        record: &Record,
+        record: &ExecutionRecord,
     ) -> Result<(ArtifactUpdate, bool), Failure> {
         let size: u64 = self.remaining.iter().map(|piece| piece.text.to - piece.text.from).sum();
         // Small events, which are nearly all, are read in one query.
         let parts = if size <= CHUNK_BYTES {
             let pieces: Vec<_> = self.remaining.drain(..).collect();
-            task::parts(api, record, &pieces).await?
+            task::read_parts(api, record, &pieces).await?
         } else {
             self.next_parts(api, record).await?
         };
@@ -117,17 +117,21 @@ impl ArtifactChunks {
     }
 
     /// Returns the next part of the rest: a piece of a text, or any other part as a whole.
-    async fn next_parts(&mut self, api: &Api, record: &Record) -> Result<Vec<A2aPart>, Failure> {
+    async fn next_parts(
+        &mut self,
+        api: &Api,
+        record: &ExecutionRecord,
+    ) -> Result<Vec<A2aPart>, Failure> {
         let Some(first) = self.remaining.front().cloned() else { return Ok(Vec::new()) };
         let TextRange { from, to, .. } = first.text;
         // Data and files cannot be split: a client cannot append half of a JSON document.
         if !is_text(&first) || to - from <= CHUNK_BYTES {
             self.sent_bytes += to - from;
             self.remaining.pop_front();
-            return task::parts(api, record, &[first]).await;
+            return task::read_parts(api, record, &[first]).await;
         }
         let range = TextRange { to: from + CHUNK_BYTES, ..first.text };
-        let passage = api.reader.text_range(record, range).await?;
+        let passage = api.reader.text_slice(record, range).await?;
         let read_bytes = passage.to() - from;
         self.sent_bytes += read_bytes;
         // A text that was deleted with its execution since then ends here.
@@ -163,10 +167,10 @@ mod tests {
         })
     }
 
-    fn pieces(pieces: Vec<StoredPart>) -> ArtifactChunks {
+    fn chunks_of(pieces: Vec<StoredPart>) -> ArtifactChunks {
         let (id, name, description) = ("a".to_owned(), None, None);
         let data = EventKind::Artifact { id, name, description, pieces, append: false, last: true };
-        ArtifactChunks::of(&Event { number: 7, at: DateTime::UNIX_EPOCH, data }).unwrap()
+        ArtifactChunks::from_event(&Event { number: 7, at: DateTime::UNIX_EPOCH, data }).unwrap()
     }
 
     fn remaining_ranges(pieces: &ArtifactChunks) -> Vec<(u64, u64)> {
@@ -183,7 +187,7 @@ mod tests {
             (30, vec![(30, 30)]),
             (99, vec![(30, 30)]),
         ] {
-            let mut pieces = pieces(vec![text(0, 10), text(10, 30)]);
+            let mut pieces = chunks_of(vec![text(0, 10), text(10, 30)]);
             pieces.skip(skipped);
             assert_eq!(remaining_ranges(&pieces), expected, "{skipped}");
             assert_eq!((pieces.is_append, pieces.sent_bytes()), (skipped > 0, skipped));
@@ -193,8 +197,8 @@ mod tests {
     #[test]
     fn a_single_text_is_recognized() {
         let span = text(0, 10).text;
-        assert_eq!(pieces(vec![text(0, 10)]).only_text(), Some(span));
-        assert_eq!(pieces(vec![text(5, 10)]).only_text(), Some(text(5, 10).text));
-        assert_eq!(pieces(vec![text(0, 5), text(5, 10)]).only_text(), None);
+        assert_eq!(chunks_of(vec![text(0, 10)]).single_text_range(), Some(span));
+        assert_eq!(chunks_of(vec![text(5, 10)]).single_text_range(), Some(text(5, 10).text));
+        assert_eq!(chunks_of(vec![text(0, 5), text(5, 10)]).single_text_range(), None);
     }
 }

@@ -3,11 +3,11 @@
 use algonius_actors::api::Api;
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel, TextRange};
-use algonius_actors::model::execution::record::Record;
-use algonius_actors::model::execution::{AttemptId, State};
+use algonius_actors::model::execution::record::ExecutionRecord;
+use algonius_actors::model::execution::{AttemptId, ExecutionState};
 use algonius_actors::model::failure::Failure;
 
-use super::event_id::TextCursor;
+use super::stream_cursor::TextCursor;
 
 /// Number of bytes of a text that are sent at once.
 pub const CHUNK_BYTES: u64 = 64 << 10;
@@ -28,7 +28,7 @@ impl TextProgress {
 
     /// Returns the texts with this known progress. The progress of another text counts as none.
     #[must_use]
-    pub fn after(mut self, known: &TextCursor) -> Self {
+    pub fn resumed_from(mut self, known: &TextCursor) -> Self {
         self.0.attempt_id = known.attempt_id;
         for (channel, position) in &mut self.0.positions {
             *position = known.position_of(*channel).unwrap_or_default();
@@ -54,7 +54,7 @@ impl TextProgress {
     /// its program did not know the session has its texts again from their start.
     pub fn apply_event(&mut self, event: &EventKind) {
         match event {
-            EventKind::StateChanged(change) if change.to == State::Starting => {
+            EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
                 self.start_attempt(change.attempt_id);
             }
             EventKind::SessionLost { .. } => self.start_attempt(self.0.attempt_id),
@@ -65,7 +65,7 @@ impl TextProgress {
     /// Processes an event that may show that a message which grew as the answer is not the answer: the next message
     /// follows it. Bytes of the next message that were sent before this event went to the end of the wrong text, so
     /// they are sent again.
-    pub fn supersede(&mut self, event: &EventKind) {
+    pub fn apply_superseded_answer(&mut self, event: &EventKind) {
         let EventKind::Message { speaker: MessageRole::AgentProgress, pieces, .. } = event else {
             return;
         };
@@ -115,7 +115,7 @@ impl TextProgress {
     pub async fn next(
         &mut self,
         api: &Api,
-        record: &Record,
+        record: &ExecutionRecord,
     ) -> Result<Option<(TextRange, String)>, Failure> {
         // A copy, because `next_of` changes the positions.
         let channels: Vec<_> = self.0.positions.iter().map(|(channel, _)| *channel).collect();
@@ -136,7 +136,7 @@ impl TextProgress {
         &mut self,
         channel: TextChannel,
         api: &Api,
-        record: &Record,
+        record: &ExecutionRecord,
     ) -> Result<Option<(TextRange, String)>, Failure> {
         let TextCursor { attempt_id, positions } = &mut self.0;
         let entry = positions.iter_mut().find(|(known, _)| *known == channel);
@@ -147,7 +147,7 @@ impl TextProgress {
             from: *position,
             to: position.saturating_add(CHUNK_BYTES),
         };
-        let passage = api.reader.text_range(record, range).await?;
+        let passage = api.reader.text_slice(record, range).await?;
         if passage.text.is_empty() {
             return Ok(None);
         }
@@ -160,6 +160,6 @@ impl TextProgress {
 /// Returns true if an event ends the work of an attempt: its texts are complete by then.
 #[must_use]
 pub fn is_end_of_work(event: &EventKind) -> bool {
-    let is_at_work = |state| matches!(state, State::Starting | State::Running);
+    let is_at_work = |state| matches!(state, ExecutionState::Starting | ExecutionState::Running);
     matches!(event, EventKind::StateChanged(change) if is_at_work(change.from) && !is_at_work(change.to))
 }

@@ -25,7 +25,7 @@ pub struct ArtifactLosses {
 impl ArtifactLosses {
     /// Sums up the losses of pieces.
     #[must_use]
-    pub fn of(pieces: &[StoredPart]) -> Self {
+    pub fn from_parts(pieces: &[StoredPart]) -> Self {
         let losses = pieces.iter().map(|piece| Self::from((piece.redacted, piece.dropped)));
         losses.fold(Self::default(), Self::plus)
     }
@@ -71,7 +71,7 @@ pub fn artifact(
 }
 
 /// Appends parts to an artifact. Texts that follow each other become one text.
-pub fn extend(artifact: &mut Artifact, parts: Vec<A2aPart>, losses: ArtifactLosses) {
+pub fn append_parts(artifact: &mut Artifact, parts: Vec<A2aPart>, losses: ArtifactLosses) {
     // The artifact holds no losses beside its metadata, so the sum is read back from there.
     artifact.metadata = losses.plus(ArtifactLosses::from_metadata(&artifact.metadata)).metadata();
     for part in parts {

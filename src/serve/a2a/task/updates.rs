@@ -7,12 +7,12 @@ use algonius_a2a::v1::{
 use algonius_actors::api::Api;
 use algonius_actors::model::agent::queue::Queued;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::execution::event::{
     ANSWER_ARTIFACT_ID, Event, EventKind, MessageRole, TextRange,
 };
 use algonius_actors::model::execution::hop::HopStage;
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::execution::step::StepRecord;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, Utc};
@@ -30,7 +30,7 @@ pub struct TaskUpdates {
     /// Source of texts.
     pub api: Api,
     /// Execution of the task.
-    pub record: Record,
+    pub record: ExecutionRecord,
     /// Last state that was sent.
     pub sent_state: TaskState,
     /// True if the last update was a position in a queue.
@@ -44,8 +44,8 @@ pub struct TaskUpdates {
 /// # Errors
 /// Fails if the ledger could not be read, or if the task does not show the question yet, because the member of a team
 /// can open a question before its run is recorded as running.
-pub async fn is_current(api: &Api, record: &Record, number: u64) -> Result<bool, Failure> {
-    let Some(event) = event(api, record, number).await? else { return Ok(true) };
+pub async fn is_current(api: &Api, record: &ExecutionRecord, number: u64) -> Result<bool, Failure> {
+    let Some(event) = find_event(api, record, number).await? else { return Ok(true) };
     if !matches!(event.data, EventKind::InteractionOpened { .. }) || record.has_open_interactions()
     {
         return Ok(true);
@@ -58,14 +58,18 @@ pub async fn is_current(api: &Api, record: &Record, number: u64) -> Result<bool,
 }
 
 /// Returns true if an execution has a question and is not recorded as running.
-pub const fn has_unsent_question(record: &Record) -> bool {
+pub const fn has_unsent_question(record: &ExecutionRecord) -> bool {
     record.outcome.is_none()
         && record.requested_input.open_interactions > 0
-        && !matches!(record.state, State::Running)
+        && !matches!(record.state, ExecutionState::Running)
 }
 
 /// Returns the event with a number, if there is one.
-async fn event(api: &Api, record: &Record, number: u64) -> Result<Option<Event>, Failure> {
+async fn find_event(
+    api: &Api,
+    record: &ExecutionRecord,
+    number: u64,
+) -> Result<Option<Event>, Failure> {
     // The reader returns the events after a number, so the one before is named.
     let events = api.reader.events(record, number.saturating_sub(1)).await?;
     Ok(events.into_iter().next().filter(|event| event.number == number))
@@ -75,19 +79,21 @@ async fn event(api: &Api, record: &Record, number: u64) -> Result<Option<Event>,
 ///
 /// # Errors
 /// Fails when the ledger could not be read.
-pub async fn update_of_event(
+pub async fn notification_update(
     api: &Api,
-    record: &Record,
+    record: &ExecutionRecord,
     number: u64,
 ) -> Result<Option<StreamEvent>, Failure> {
-    let Some(event) = event(api, record, number).await? else { return Ok(None) };
+    let Some(event) = find_event(api, record, number).await? else { return Ok(None) };
     let (api, record) = (api.clone(), record.clone());
     let is_paused = record.has_open_interactions();
     let sent_state = if is_paused { TaskState::InputRequired } else { TaskState::Submitted };
     let mut updates =
         TaskUpdates { api, record, sent_state, is_queued: false, has_unsent_question: false };
     match &event.data {
-        EventKind::StateChanged(change) if matches!(change.to, State::Cleanup | State::Waiting) => {
+        EventKind::StateChanged(change)
+            if matches!(change.to, ExecutionState::Cleanup | ExecutionState::Waiting) =>
+        {
             let view = TaskView::read(&updates.api, &updates.record).await?;
             let status = view.status().await?;
             Ok(Some(updates.status_event(status, true, view.end_metadata())))
@@ -103,7 +109,7 @@ impl TaskUpdates {
     /// Fails when the ledger could not be read.
     pub async fn update_for(&mut self, event: Event) -> Result<Option<StreamEvent>, Failure> {
         match event.data {
-            EventKind::StateChanged(change) if change.to == State::Starting => {
+            EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
                 // A retry stays `working`, so its start is no news, unless a queue position was the last thing shown.
                 let is_change = self.sent_state != TaskState::Working || self.is_queued;
                 self.is_queued = false;
@@ -137,7 +143,7 @@ impl TaskUpdates {
                 self.interaction_update(event.at).await
             }
             EventKind::StateChanged(change)
-                if change.to == State::Running && self.has_unsent_question =>
+                if change.to == ExecutionState::Running && self.has_unsent_question =>
             {
                 self.interaction_update(event.at).await
             }
@@ -152,8 +158,8 @@ impl TaskUpdates {
                 Ok(Some(self.metadata_event(event.at, ("malformedLine", details))))
             }
             EventKind::Artifact { id, name, description, pieces, append, last } => {
-                let losses = ArtifactLosses::of(&pieces);
-                let parts = super::parts(&self.api, &self.record, &pieces).await?;
+                let losses = ArtifactLosses::from_parts(&pieces);
+                let parts = super::read_parts(&self.api, &self.record, &pieces).await?;
                 let artifact = artifact(&id, name, description, (parts, losses));
                 Ok(Some(self.artifact_event(artifact, append, last)))
             }
@@ -194,7 +200,7 @@ impl TaskUpdates {
     }
 
     /// Returns the update with a piece of an answer that grows.
-    pub fn artifact_update(&self, text: String, append: bool) -> StreamEvent {
+    pub fn answer_update(&self, text: String, append: bool) -> StreamEvent {
         let (id, parts) = (ANSWER_ARTIFACT_ID, vec![A2aPart::text(text)]);
         let artifact = artifact(id, Some(id.to_owned()), None, (parts, ArtifactLosses::default()));
         self.artifact_event(artifact, append, false)

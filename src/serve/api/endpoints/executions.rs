@@ -6,7 +6,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::Event;
 use algonius_actors::model::id::ExecutionId;
 
-use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, ContentSchema, schema_of};
+use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, ContentSchema, schema_fn};
 use crate::serve::api::executions::events_and_texts::{self, EventQuery, TextQuery};
 use crate::serve::api::executions::query::{ExportQuery, ListQuery, PageParameters};
 use crate::serve::api::executions::steps::StepQuery;
@@ -52,7 +52,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
 fn query_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/executions", executions::list)
-            .with_id(
+            .with_operation(
                 "listExecutions",
                 "List executions that the caller may read, newest first, by page.",
             )
@@ -62,27 +62,33 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
             .with_response::<ExecutionList>(200, "A page of executions.")
             .with_errors(&[Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/executions/export", export::stream)
-            .with_id(
+            .with_operation(
                 "exportExecutions",
                 "Export executions with their events, newest first, as a stream.",
             )
             .requires(Right::Read)
             .with_query::<ListQuery>()
             .with_query::<ExportQuery>()
-            .with_contents(
+            .with_response_contents(
                 200,
                 "One JSON document per execution, one per line.",
                 vec![export_content()],
             )
             .with_errors(&[Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/executions/{id}", detail::show)
-            .with_id("getExecution", "Get one execution with its attempts, events and texts.")
+            .with_operation(
+                "getExecution",
+                "Get one execution with its attempts, events and texts.",
+            )
             .requires(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionDetail>(200, "The execution.")
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/executions/{id}/events", events_and_texts::events)
-            .with_id("listEvents", "List events of an execution, or follow them as a stream.")
+            .with_operation(
+                "listEvents",
+                "List events of an execution, or follow them as a stream.",
+            )
             .requires(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_query::<EventQuery>()
@@ -90,14 +96,14 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
                 "Last-Event-ID",
                 "Id of the last event that the client received. An unknown id is ignored.",
             )
-            .with_contents(
+            .with_response_contents(
                 200,
                 "Events, as JSON or as server-sent events (`Accept`).",
                 vec![event_list_content(), event_stream_content()],
             )
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/executions/{id}/text", events_and_texts::text)
-            .with_id("getText", "Get a range of a text of an execution.")
+            .with_operation("getText", "Get a range of a text of an execution.")
             .requires(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_query::<TextQuery>()
@@ -109,7 +115,7 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
 fn mutation_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::post("/api/v1/executions", create::create)
-            .with_id("createExecution", "Send a request to an agent. Optionally wait for the outcome.")
+            .with_operation("createExecution", "Send a request to an agent. Optionally wait for the outcome.")
             .requires(Right::Run)
             .with_header::<IdempotencyKeyHeader>("Idempotency-Key", "Key of the request, chosen by the caller. A repeated key returns the same execution.")
             .with_body::<ExecutionRequest>()
@@ -117,7 +123,7 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
             .with_response::<ExecutionDetail>(202, "The execution is accepted and has not ended.")
             .with_errors(SUBMIT_ERRORS),
         ApiEndpoint::post("/api/v1/executions/{id}/retry", create::retry)
-            .with_id("retryExecution", "Retry an ended execution as a new execution.")
+            .with_operation("retryExecution", "Retry an ended execution as a new execution.")
             .requires(Right::Run)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionDetail>(200, "The new execution has ended.")
@@ -125,19 +131,19 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
             .with_errors(SUBMIT_ERRORS)
             .with_errors(&[Code::ExecutionUnknown, Code::ExecutionUnfinished, Code::NotReplayable]),
         ApiEndpoint::post("/api/v1/executions/{id}/cancel", executions::cancel)
-            .with_id("cancelExecution", "Cancel an execution. The response follows when it has ended.")
+            .with_operation("cancelExecution", "Cancel an execution. The response follows when it has ended.")
             .requires(Right::Run)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionEntry>(200, "The execution.")
             .with_errors(&[Code::ExecutionUnknown, Code::ExecutionEnded, Code::LedgerUnavailable]),
         ApiEndpoint::delete("/api/v1/executions/{id}", executions::remove)
-            .with_id(
+            .with_operation(
                 "deleteExecution",
                 "Delete an ended execution with its events and texts.",
             )
             .requires(Right::Run)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
-            .without_body(204, "The execution is deleted.")
+            .with_empty_response(204, "The execution is deleted.")
             .with_errors(&[Code::ExecutionUnknown, Code::ExecutionUnfinished, Code::LedgerUnavailable]),
     ]
 }
@@ -145,24 +151,24 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
 fn event_list_content() -> BodyContent {
     BodyContent {
         media_type: "application/json",
-        schema: ContentSchema::Document(schema_of::<EventList>()),
+        schema: ContentSchema::Document(schema_fn::<EventList>()),
     }
 }
 
 /// Describes the events of an event stream by their names.
 fn event_stream_content() -> BodyContent {
     let kinds = vec![
-        ("event", schema_of::<Event>()),
-        ("text", schema_of::<TextUpdate>()),
-        ("queued", schema_of::<WaitingPosition>()),
-        ("rest", schema_of::<ExecutionEntry>()),
-        ("error", schema_of::<Problem>()),
+        ("event", schema_fn::<Event>()),
+        ("text", schema_fn::<TextUpdate>()),
+        ("queued", schema_fn::<WaitingPosition>()),
+        ("rest", schema_fn::<ExecutionEntry>()),
+        ("error", schema_fn::<Problem>()),
     ];
     BodyContent { media_type: "text/event-stream", schema: ContentSchema::Documents(kinds) }
 }
 
 fn export_content() -> BodyContent {
-    let kinds = vec![("line", schema_of::<ExportLine>())];
+    let kinds = vec![("line", schema_fn::<ExportLine>())];
     BodyContent { media_type: "application/x-ndjson", schema: ContentSchema::Documents(kinds) }
 }
 
@@ -170,13 +176,13 @@ fn export_content() -> BodyContent {
 fn run_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/executions/{id}/tree", tree::show)
-            .with_id("getExecutionTree", "Get one execution with the hops of its run.")
+            .with_operation("getExecutionTree", "Get one execution with the hops of its run.")
             .requires(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionTree>(200, "The execution.")
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/executions/{id}/steps", steps::list)
-            .with_id("listSteps", "List the steps of a cognitive agent's run.")
+            .with_operation("listSteps", "List the steps of a cognitive agent's run.")
             .requires(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_query::<StepQuery>()

@@ -15,19 +15,19 @@ const ID_DESCRIPTION: &str = "Id of the interaction.";
 pub(super) fn operations() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/interactions", interactions::list)
-            .with_id("listInteractions", "List questions of agents, newest first.")
+            .with_operation("listInteractions", "List questions of agents, newest first.")
             .requires(Right::Read)
             .with_query::<InteractionQuery>()
             .with_response::<InteractionList>(200, "A page of interactions.")
             .with_errors(&[Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/interactions/{id}", interactions::show)
-            .with_id("getInteraction", "Get one question of an agent, with its answer.")
+            .with_operation("getInteraction", "Get one question of an agent, with its answer.")
             .requires(Right::Read)
             .with_path_parameter::<InteractionId>("id", ID_DESCRIPTION)
             .with_response::<InteractionEntry>(200, "The interaction.")
             .with_errors(&[Code::InteractionUnknown, Code::LedgerUnavailable]),
         ApiEndpoint::post("/api/v1/interactions/{id}/answer", interactions::answer)
-            .with_id(
+            .with_operation(
                 "answerInteraction",
                 "Answer a question of an agent. The same answer again changes nothing.",
             )
@@ -43,7 +43,10 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
                 Code::LedgerUnavailable,
             ]),
         ApiEndpoint::get("/api/v1/permission-decisions", interactions::decisions)
-            .with_id("listPermissionDecisions", "List verdicts about tool calls, oldest first.")
+            .with_operation(
+                "listPermissionDecisions",
+                "List verdicts about tool calls, oldest first.",
+            )
             .requires(Right::Admin)
             .with_query::<DecisionQuery>()
             .with_response::<DecisionList>(200, "A page of decisions.")

@@ -11,11 +11,17 @@ use crate::wire::api::quota::AccountList;
 pub(super) fn operations() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/quota", quota::list)
-            .with_id("listAccounts", "List the accounts of agents with state, cause and time.")
+            .with_operation(
+                "listAccounts",
+                "List the accounts of agents with state, cause and time.",
+            )
             .requires(Right::Read)
             .with_response::<AccountList>(200, "The accounts."),
         ApiEndpoint::post("/api/v1/quota/{account}/reopen", quota::reopen)
-            .with_id("reopenAccount", "Reopen an account, so that its agents start work again.")
+            .with_operation(
+                "reopenAccount",
+                "Reopen an account, so that its agents start work again.",
+            )
             .requires(Right::Admin)
             .with_path_parameter::<String>("account", "Name of the account.")
             .with_response::<AccountStatus>(200, "The account is available.")

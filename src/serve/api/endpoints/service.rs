@@ -20,32 +20,35 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
         BodyContent { media_type: status::OPENMETRICS, schema: ContentSchema::Text };
     vec![
         ApiEndpoint::get("/health", status::health)
-            .with_id("getHealth", "Check that the service responds. Needs no token.")
+            .with_operation("getHealth", "Check that the service responds. Needs no token.")
             .with_response::<HealthStatus>(200, "The service responds."),
         ApiEndpoint::get("/ready", status::ready)
-            .with_id("getReadiness", "Check whether the service accepts requests. Needs no token.")
+            .with_operation(
+                "getReadiness",
+                "Check whether the service accepts requests. Needs no token.",
+            )
             .with_response::<Readiness>(200, "The service accepts requests.")
             .with_response::<Readiness>(503, "The service refuses requests for these reasons."),
         ApiEndpoint::get("/status", status::tree)
-            .with_id("getStatus", "Get the supervision tree, as far as the token permits.")
+            .with_operation("getStatus", "Get the supervision tree, as far as the token permits.")
             .requires(Right::Read)
             .with_response::<ServiceStatus>(200, "The supervision tree."),
         ApiEndpoint::get("/metrics", status::metrics)
-            .with_id("getMetrics", "Get metrics for Prometheus, where they are enabled.")
+            .with_operation("getMetrics", "Get metrics for Prometheus, where they are enabled.")
             .requires(Right::Read)
-            .with_contents(200, "Metrics in OpenMetrics 1.0.", vec![metrics_content])
+            .with_response_contents(200, "Metrics in OpenMetrics 1.0.", vec![metrics_content])
             .with_errors(&[Code::PathUnknown]),
         ApiEndpoint::get("/errors", error_pages::index)
-            .with_id("listErrors", "List all error codes. Needs no token.")
-            .with_contents(
+            .with_operation("listErrors", "List all error codes. Needs no token.")
+            .with_response_contents(
                 200,
                 "List of codes, as HTML for browsers, else as Markdown.",
                 page_contents(),
             ),
         ApiEndpoint::get("/errors/{code}", error_pages::page)
-            .with_id("getErrorPage", "Get the page about an error code. Needs no token.")
+            .with_operation("getErrorPage", "Get the page about an error code. Needs no token.")
             .with_path_parameter::<String>("code", "Error code.")
-            .with_contents(
+            .with_response_contents(
                 200,
                 "The page, as HTML for browsers, else as Markdown.",
                 page_contents(),

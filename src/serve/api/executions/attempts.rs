@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::decide::budget::cumulative_usage::sum;
-use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::execution::event::{Event, EventKind};
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use serde_json::Number;
 
 use crate::wire::api::ErrorBody;
@@ -17,7 +17,7 @@ const MAX_WARNINGS: usize = 20;
 /// Adds the content of an event to the attempts.
 pub(super) fn apply_event(attempts: &mut Vec<AttemptEntry>, event: &Event) {
     if let EventKind::StateChanged(change) = &event.data
-        && change.to == State::Starting
+        && change.to == ExecutionState::Starting
     {
         attempts.push(AttemptEntry {
             attempt_id: change.attempt_id,
@@ -66,7 +66,7 @@ fn add_counters(used: &mut BTreeMap<String, Number>, counters: &BTreeMap<String,
 }
 
 /// Adds the details of the last attempt that only the record contains.
-pub(super) fn add_record_details(attempts: &mut [AttemptEntry], record: &Record) {
+pub(super) fn add_record_details(attempts: &mut [AttemptEntry], record: &ExecutionRecord) {
     if let Some(last_attempt) =
         attempts.last_mut().filter(|last_attempt| last_attempt.attempt_id == record.attempt_id)
     {
@@ -76,6 +76,6 @@ pub(super) fn add_record_details(attempts: &mut [AttemptEntry], record: &Record)
     }
 }
 
-const fn is_at_work(state: State) -> bool {
-    matches!(state, State::Starting | State::Running)
+const fn is_at_work(state: ExecutionState) -> bool {
+    matches!(state, ExecutionState::Starting | ExecutionState::Running)
 }

@@ -17,11 +17,11 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{detail, execution_id};
-use crate::serve::App;
+use super::{detail, parse_execution_id};
+use crate::serve::AppState;
 use crate::serve::a2a::exposure;
 use crate::serve::a2a::operations::message;
-use crate::serve::a2a::request_headers::RequestMetadata;
+use crate::serve::a2a::request_metadata::RequestMetadata;
 use crate::serve::api::invalid_params;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::body;
@@ -34,16 +34,16 @@ use crate::wire::api::create_execution::{ExecutionRequest, MAX_WAIT_SECONDS};
 /// # Errors
 /// Fails like a message over A2A: in that case the service has recorded nothing.
 pub async fn create(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     request: Request,
 ) -> Result<Response, EarlyRefusal> {
-    let metadata = RequestMetadata::of(request.headers())?;
-    let execution_request = read_request(&body::read_json(&app, request).await?)?;
-    let agent = app.agents.id(&execution_request.agent)?;
+    let metadata = RequestMetadata::from_headers(request.headers())?;
+    let execution_request = read_request(&body::read_json_bytes(&app, request).await?)?;
+    let agent = app.agents.resolve_id(&execution_request.agent)?;
     let caller = caller.require_right(Right::Run, Some(&agent))?;
     if let Some(spec) = app.agents.get(&agent) {
-        app.access.rate_limiter.count(spec).await?;
+        app.access.rate_limiter.try_acquire(spec).await?;
     }
     let wait_seconds = execution_request.wait;
     let submit_reply = submit(&app, &caller, &agent, (execution_request, metadata)).await?;
@@ -55,12 +55,12 @@ pub async fn create(
 /// # Errors
 /// `execution-unknown`, `execution-unfinished`, `not-replayable`, or an error as for a message over A2A.
 pub async fn retry(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let submit_reply = app.api.requests.retry(&caller, execution_id(&id)?).await?;
+    let submit_reply = app.api.requests.retry(&caller, parse_execution_id(&id)?).await?;
     Ok(respond(&app, &caller, submit_reply, 0).await?)
 }
 
@@ -80,7 +80,7 @@ fn read_request(bytes: &[u8]) -> Result<ExecutionRequest, Failure> {
 }
 
 async fn submit(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     agent: &AgentId,
     (execution_request, metadata): (ExecutionRequest, RequestMetadata),
@@ -94,7 +94,7 @@ async fn submit(
         exposure::check_media_types(spec, &message.parts)?;
     }
     let metadata = RequestMetadata { idempotency_key, ..metadata };
-    let mut request = message::request(caller, agent, (message, metadata), None)?;
+    let mut request = message::build_request(caller, agent, (message, metadata), None)?;
     if let Some(spec) = app.agents.get(agent) {
         override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
     }
@@ -130,7 +130,7 @@ fn message_json(execution_request: ExecutionRequest) -> Result<Value, Failure> {
 
 /// Waits up to `wait_seconds` for the end and returns the state of the execution.
 async fn respond(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     submit_reply: SubmitReply,
     wait_seconds: u64,
@@ -149,5 +149,5 @@ async fn respond(
     let record = app.api.reader.reread(&record).await?;
     let status = if record.outcome.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
     let detail = to_json(&detail::read_detail(&app.api, &record).await?)?;
-    Ok(response::large_json("application/json", status, detail).into_response())
+    Ok(response::streaming_json_response("application/json", status, detail).into_response())
 }

@@ -6,17 +6,17 @@ use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{
     Event, EventKind, MessageRole, TextChannel, TextRange,
 };
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::execution::trace::TraceContext;
 use algonius_actors::model::failure::Failure;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::{attempts, execution_id};
-use crate::serve::App;
+use super::{attempts, parse_execution_id};
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::api::ExecutionEntry;
 use crate::wire::api::history::{AttemptEntry, ExecutionDetail, TextEntry};
 
@@ -30,21 +30,24 @@ const MAX_EVENTS: u32 = 1000;
 /// # Errors
 /// `execution-unknown`; fails also if the ledger cannot be read.
 pub async fn show(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let record = app.api.reader.execution(&caller, execution_id(&id)?).await?;
-    Ok(ok(&to_json(&read_detail(&app.api, &record).await?)?))
+    let record = app.api.reader.execution(&caller, parse_execution_id(&id)?).await?;
+    Ok(ok_response(&to_json(&read_detail(&app.api, &record).await?)?))
 }
 
 /// Collects all details of an execution.
 ///
 /// # Errors
 /// Fails if the ledger cannot be read.
-pub(super) async fn read_detail(api: &Api, record: &Record) -> Result<ExecutionDetail, Failure> {
-    let mut reader = DetailReader::of(api, record);
+pub(super) async fn read_detail(
+    api: &Api,
+    record: &ExecutionRecord,
+) -> Result<ExecutionDetail, Failure> {
+    let mut reader = DetailReader::new(api, record);
     let (events, attempts) = reader.read_events().await?;
     let stderr = reader.read_text_start(TextChannel::Stderr).await?;
     // A failed attempt has no answer. What its program printed is the best hint at the reason.
@@ -56,8 +59,8 @@ pub(super) async fn read_detail(api: &Api, record: &Record) -> Result<ExecutionD
             last_attempt.and_then(|attempt| attempt.dropped.get(TextChannel::Stdout.as_str()));
         reader.output.dropped = dropped.copied().unwrap_or_default();
     }
-    let DetailReader { input, output, request, .. } = reader;
-    let request = request.filter(|_| record.open_interruption().is_some());
+    let DetailReader { input, output, agent_question, .. } = reader;
+    let request = agent_question.filter(|_| record.open_interruption().is_some());
     let cut = [
         ("input", input.is_cut),
         ("request", request.as_ref().is_some_and(|request| request.is_cut)),
@@ -65,14 +68,16 @@ pub(super) async fn read_detail(api: &Api, record: &Record) -> Result<ExecutionD
         ("stderr", stderr.is_cut),
     ];
     let cut = cut.into_iter().filter(|(_, is_cut)| *is_cut).map(|(name, _)| name.to_owned());
-    let texts = api.reader.texts(record).await?.into_iter();
+    let texts = api.reader.text_ranges(record).await?.into_iter();
     let output_dropped = Some(output.dropped).filter(|dropped| *dropped > 0);
     let last_number = events.last().map(|event| event.number);
     Ok(ExecutionDetail {
-        entry: ExecutionEntry::of(record, api.reader.queued(record).await),
+        entry: ExecutionEntry::from_record(record, api.reader.queue_position(record).await),
         message_id: record.message.0.clone(),
         owner: record.owner.to_string(),
-        trace_id: Some(TraceContext::of_execution(record.trace.as_ref(), record.id).id.to_string()),
+        trace_id: Some(
+            TraceContext::for_execution(record.trace.as_ref(), record.id).id.to_string(),
+        ),
         caller: api.reader.principal_names().await?.remove(&record.owner),
         made_by: record.trigger.clone(),
         access: record.access,
@@ -88,7 +93,7 @@ pub(super) async fn read_detail(api: &Api, record: &Record) -> Result<ExecutionD
         output_dropped: record.outcome.and(output_dropped),
         attempts,
         texts: texts.map(text_entry).collect(),
-        events_after: last_number.filter(|number| *number < record.last_event),
+        events_after: last_number.filter(|number| *number < record.last_event_number),
         events,
     })
 }
@@ -110,17 +115,17 @@ struct TextStart {
 /// Reader of the details of one execution.
 struct DetailReader<'r> {
     api: &'r Api,
-    record: &'r Record,
+    record: &'r ExecutionRecord,
     input: TextStart,
     /// Latest request of the agent, unless the caller has answered it.
-    request: Option<TextStart>,
+    agent_question: Option<TextStart>,
     output: TextStart,
 }
 
 impl<'r> DetailReader<'r> {
-    fn of(api: &'r Api, record: &'r Record) -> Self {
+    fn new(api: &'r Api, record: &'r ExecutionRecord) -> Self {
         let (input, output) = (TextStart::default(), TextStart::default());
-        Self { api, record, input, request: None, output }
+        Self { api, record, input, agent_question: None, output }
     }
 
     /// Reads all events; returns the first page of them and the attempts.
@@ -148,7 +153,7 @@ impl<'r> DetailReader<'r> {
             EventKind::Message { speaker: MessageRole::User, pieces, .. } => {
                 self.input = self.append_pieces(TextStart::default(), pieces).await?;
                 // A message of the caller answers the request before it.
-                self.request = None;
+                self.agent_question = None;
             }
             EventKind::Message { speaker: MessageRole::AgentQuestion, pieces, .. } => {
                 let mut request = TextStart::default();
@@ -158,7 +163,7 @@ impl<'r> DetailReader<'r> {
                     }
                     request = self.append_pieces(request, std::slice::from_ref(piece)).await?;
                 }
-                self.request = Some(request);
+                self.agent_question = Some(request);
             }
             EventKind::Artifact { pieces, .. } => {
                 let before = std::mem::take(&mut self.output);
@@ -182,7 +187,7 @@ impl<'r> DetailReader<'r> {
             start.is_cut |= end < to;
             if end > from {
                 let range = TextRange { to: end, ..piece.text };
-                start.text += &self.api.reader.text_range(self.record, range).await?.text;
+                start.text += &self.api.reader.text_slice(self.record, range).await?.text;
             }
         }
         Ok(start)
@@ -192,10 +197,10 @@ impl<'r> DetailReader<'r> {
     async fn read_text_start(&self, channel: TextChannel) -> Result<TextStart, Failure> {
         let range =
             TextRange { attempt_id: self.record.attempt_id, channel, from: 0, to: MAX_TEXT_BYTES };
-        let text = self.api.reader.text_range(self.record, range).await?.text;
+        let text = self.api.reader.text_slice(self.record, range).await?.text;
         // A few bytes, because the ledger cuts between characters and would return nothing for a part of one.
         let following = TextRange { from: MAX_TEXT_BYTES, to: MAX_TEXT_BYTES + 8, ..range };
-        let is_cut = !self.api.reader.text_range(self.record, following).await?.text.is_empty();
+        let is_cut = !self.api.reader.text_slice(self.record, following).await?.text.is_empty();
         Ok(TextStart { text, is_cut, dropped: 0 })
     }
 }

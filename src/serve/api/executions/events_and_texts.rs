@@ -12,14 +12,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::detail::text_entry;
-use super::{execution_id, stream};
-use crate::serve::App;
-use crate::serve::a2a::request_headers::RequestMetadata;
+use super::{parse_execution_id, stream};
+use crate::serve::AppState;
+use crate::serve::a2a::request_metadata::RequestMetadata;
 use crate::serve::a2a::sse::accepts_event_stream;
 use crate::serve::api::invalid_params;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::api::history::{EventList, TextPart};
 
 /// Number of bytes of a part if the caller requests none.
@@ -54,13 +54,13 @@ pub struct TextQuery {
 /// # Errors
 /// `invalid-params`, `execution-unknown`; fails also if the ledger cannot be read.
 pub async fn text(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
     query: Result<Query<TextQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let record = app.api.reader.execution(&caller, execution_id(&id)?).await?;
+    let record = app.api.reader.execution(&caller, parse_execution_id(&id)?).await?;
     let hint = "the query takes `turn`, `attempt`, `channel`, `from` and `limit`";
     let Query(query) = query.map_err(|_rejected| invalid_params(hint))?;
     let limit = query.limit.unwrap_or(DEFAULT_TEXT_BYTES);
@@ -74,12 +74,12 @@ pub async fn text(
     let channel = query.channel.unwrap_or(TextChannel::Stdout);
     let (from, to) = (query.from, query.from.saturating_add(limit));
     // The length is read first: all bytes within that length are readable afterwards.
-    let texts = app.api.reader.texts(&record).await?;
+    let texts = app.api.reader.text_ranges(&record).await?;
     let is_requested = |text: &&TextRange| (text.attempt_id, text.channel) == (attempt_id, channel);
     let empty_range = TextRange { attempt_id, channel, from: 0, to: 0 };
-    let of = text_entry(texts.iter().find(is_requested).copied().unwrap_or(empty_range));
-    let part = app.api.reader.text_range(&record, TextRange { from, to, ..empty_range }).await?;
-    Ok(ok(&to_json(&TextPart { entry: of, from: part.from, to: part.to(), text: part.text })?))
+    let entry = text_entry(texts.iter().find(is_requested).copied().unwrap_or(empty_range));
+    let part = app.api.reader.text_slice(&record, TextRange { from, to, ..empty_range }).await?;
+    Ok(ok_response(&to_json(&TextPart { entry, from: part.from, to: part.to(), text: part.text })?))
 }
 
 /// Requested page of events.
@@ -122,14 +122,14 @@ fn parse_channels(text: Option<&str>) -> Result<Vec<TextChannel>, Failure> {
 /// # Errors
 /// `invalid-params`, `execution-unknown`; fails also if the ledger cannot be read.
 pub async fn events(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
     headers: HeaderMap,
     query: Result<Query<EventQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let record = app.api.reader.execution(&caller, execution_id(&id)?).await?;
+    let record = app.api.reader.execution(&caller, parse_execution_id(&id)?).await?;
     let Query(query) = query.map_err(|_rejected| {
         invalid_params("the query takes `after` and `limit`, both numbers, and `text`")
     })?;
@@ -139,7 +139,7 @@ pub async fn events(
     }
     if accepts_event_stream(&headers) {
         // A browser that reconnects repeats the address with the old `after`, so the header is the newer position.
-        let header_position = RequestMetadata::of(&headers)?.after;
+        let header_position = RequestMetadata::from_headers(&headers)?.after;
         let after = header_position.unwrap_or_else(|| query.after.unwrap_or_default().into());
         let channels = parse_channels(query.text.as_deref())?;
         return Ok(stream::response(app.api.clone(), record, &after, &channels));
@@ -149,11 +149,11 @@ pub async fn events(
     let last_event = events.last().map_or(after, |event| event.number);
     let list = EventList {
         after: last_event,
-        more: last_event < record.last_event,
+        more: last_event < record.last_event_number,
         state: record.effective_state(),
         attempt_id: record.attempt_id,
         ended: record.outcome.is_some(),
         events,
     };
-    Ok(ok(&to_json(&list)?))
+    Ok(ok_response(&to_json(&list)?))
 }

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use algonius_actors::api::Api;
 use algonius_actors::model::access::principal::{Caller, Right};
-use algonius_actors::model::execution::record::{ExecutionFilter, Record};
+use algonius_actors::model::execution::record::{ExecutionFilter, ExecutionRecord};
 use algonius_actors::model::failure::Failure;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
-use super::ndjson::NdjsonLine;
+use super::ndjson::NdjsonLineWriter;
 use super::query::{self, QueryParameters};
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::response::ProblemBody;
 
@@ -26,7 +26,7 @@ const EXPORT_PAGE_SIZE: u32 = 100;
 /// `invalid-params`, `forbidden`; fails also if the ledger cannot be read. If that happens during the stream, the
 /// connection is aborted, so that the client can detect the incomplete export.
 pub async fn stream(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     parameters: QueryParameters,
 ) -> Result<Response, ProblemBody> {
@@ -61,8 +61,8 @@ struct Export {
     filter: ExecutionFilter,
     with_text: bool,
     remaining: u64,
-    page: VecDeque<Record>,
-    current_line: Option<NdjsonLine>,
+    page: VecDeque<ExecutionRecord>,
+    current_line: Option<NdjsonLineWriter>,
 }
 
 impl Export {
@@ -80,7 +80,7 @@ impl Export {
             let Some(record) = self.page.pop_front() else { return Ok(None) };
             // Executions that were removed since the page was read are left out.
             if let Some((head, line)) =
-                NdjsonLine::start(&self.api, &record, self.with_text).await?
+                NdjsonLineWriter::start(&self.api, &record, self.with_text).await?
             {
                 self.current_line = Some(line);
                 return Ok(Some(head.into()));

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use algonius_actors::api::Api;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::TextRange;
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::failure::Failure;
 use serde::Serialize;
 use serde_json::json;
@@ -19,8 +19,8 @@ const EVENT_PAGE_SIZE: u32 = 500;
 const TEXT_CHUNK_BYTES: u64 = 64 << 10;
 
 /// Line that is partly written.
-pub(super) struct NdjsonLine {
-    record: Record,
+pub(super) struct NdjsonLineWriter {
+    record: ExecutionRecord,
     position: LinePosition,
     with_text: bool,
     /// Texts that are not written yet.
@@ -37,18 +37,18 @@ enum LinePosition {
     Text(TextRange),
 }
 
-impl NdjsonLine {
+impl NdjsonLineWriter {
     /// Starts a line; returns `None` if the execution was removed meanwhile.
     pub(super) async fn start(
         api: &Api,
-        record: &Record,
+        record: &ExecutionRecord,
         with_text: bool,
     ) -> Result<Option<(String, Self)>, Failure> {
         let record = match api.reader.reread(record).await {
             Err(failure) if failure.code == Code::ExecutionUnknown => return Ok(None),
             read => read?,
         };
-        let texts = if with_text { api.reader.texts(&record).await? } else { Vec::new() };
+        let texts = if with_text { api.reader.text_ranges(&record).await? } else { Vec::new() };
         let details = json!({
             "owner": record.owner.to_string(),
             "messageId": record.message.0,
@@ -66,13 +66,17 @@ impl NdjsonLine {
     /// Returns the next part of the line and its remaining state, or `None` at its end.
     pub(super) async fn next_chunk(self, api: &Api) -> Result<(String, Option<Self>), Failure> {
         match self.position {
-            LinePosition::Events(after) => self.events(api, after).await,
+            LinePosition::Events(after) => self.next_events(api, after).await,
             LinePosition::Texts { is_first } => Ok(self.next_text(is_first)),
             LinePosition::Text(range) => self.read_range(api, range).await,
         }
     }
 
-    async fn events(mut self, api: &Api, after: u64) -> Result<(String, Option<Self>), Failure> {
+    async fn next_events(
+        mut self,
+        api: &Api,
+        after: u64,
+    ) -> Result<(String, Option<Self>), Failure> {
         let part = api.reader.next_events(&self.record, after, EVENT_PAGE_SIZE).await?;
         let Some(last) = part.last().map(|event| event.number) else {
             self.position = LinePosition::Texts { is_first: true };
@@ -104,7 +108,7 @@ impl NdjsonLine {
         range: TextRange,
     ) -> Result<(String, Option<Self>), Failure> {
         let to = range.to.min(range.from.saturating_add(TEXT_CHUNK_BYTES));
-        let part = api.reader.text_range(&self.record, TextRange { to, ..range }).await?;
+        let part = api.reader.text_slice(&self.record, TextRange { to, ..range }).await?;
         // Parts of a JSON string can be escaped one by one, because the ledger never cuts inside a character.
         let quoted = to_json_text(&part.text);
         let escaped = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));

@@ -3,7 +3,7 @@
 use algonius_actors::model::access::principal::{Caller, Right};
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::record::{ExecutionFilter, IdPart, TriggerFilter};
-use algonius_actors::model::execution::{Outcome, State};
+use algonius_actors::model::execution::{ExecutionState, Outcome};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId};
 use axum::extract::Query;
@@ -35,7 +35,7 @@ pub struct ListQuery {
     #[schemars(with = "Option<AgentId>")]
     agent: Option<String>,
     /// State of the executions.
-    #[schemars(with = "Option<State>")]
+    #[schemars(with = "Option<ExecutionState>")]
     state: Option<String>,
     /// Outcome of the executions.
     #[schemars(with = "Option<Outcome>")]
@@ -132,7 +132,7 @@ pub type QueryParameters = Result<Query<ListQuery>, QueryRejection>;
 ///
 /// # Errors
 /// `invalid-params`.
-pub fn read(parameters: QueryParameters) -> Result<ListQuery, Failure> {
+pub fn read_list(parameters: QueryParameters) -> Result<ListQuery, Failure> {
     // One structure reads both queries; `text` is known to an export only.
     let query = parameters.map(|Query(query)| query).ok().filter(|query| !query.text);
     query.ok_or_else(|| invalid_params(PARAMETERS_HINT))
@@ -163,7 +163,7 @@ impl ListQuery {
             id: self.id.as_deref().map(parse_id_part).transpose()?,
             owner_name: owner_filter(caller, self.caller.clone())?,
             unfinished: self.unfinished,
-            state: parse_keyword("state", self.state.as_deref(), State::parse)?,
+            state: parse_keyword("state", self.state.as_deref(), ExecutionState::parse)?,
             outcome: parse_keyword("outcome", self.outcome.as_deref(), Outcome::parse)?,
             code: parse_keyword("failure", self.failure.as_deref(), Code::parse)?,
             category: parse_keyword("class", self.class.as_deref(), Category::parse)?,

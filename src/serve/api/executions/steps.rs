@@ -3,7 +3,7 @@
 use algonius_actors::api::Api;
 use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::execution::event::{Event, EventKind, TextRange};
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::execution::step::{StepErrorCause, StepRecord, StepType};
 use algonius_actors::model::failure::Failure;
 use axum::extract::rejection::QueryRejection;
@@ -12,12 +12,12 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::execution_id;
-use crate::serve::App;
+use super::parse_execution_id;
+use crate::serve::AppState;
 use crate::serve::api::invalid_params;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::api::steps::{CallState, StepEntry, StepList};
 
 /// Default and maximum number of steps of a page.
@@ -43,25 +43,25 @@ pub struct StepQuery {
 /// # Errors
 /// `invalid-params`, `execution-unknown`; fails also if the ledger cannot be read.
 pub async fn list(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
     query: Result<Query<StepQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let record = app.api.reader.execution(&caller, execution_id(&id)?).await?;
+    let record = app.api.reader.execution(&caller, parse_execution_id(&id)?).await?;
     let Query(query) =
         query.map_err(|_rejected| invalid_params("the query takes `after` and `limit`"))?;
     let limit = query.limit.unwrap_or(MAX_STEP_PAGE_SIZE);
     if !(1..=MAX_STEP_PAGE_SIZE).contains(&limit) {
         return Err(invalid_params("`limit` must be 1 to 100").into());
     }
-    Ok(ok(&to_json(&step_list(&app.api, &record, (query.after, limit)).await?)?))
+    Ok(ok_response(&to_json(&step_list(&app.api, &record, (query.after, limit)).await?)?))
 }
 
 async fn step_list(
     api: &Api,
-    record: &Record,
+    record: &ExecutionRecord,
     (after, limit): (u32, u32),
 ) -> Result<StepList, Failure> {
     let mut entries = Vec::new();
@@ -78,7 +78,7 @@ async fn step_list(
     for entry in &mut entries {
         let to = entry.range.to.min(entry.range.from + MAX_STEP_TEXT_BYTES);
         let range = TextRange { to, ..entry.range };
-        entry.text = api.reader.text_range(record, range).await?.text;
+        entry.text = api.reader.text_slice(record, range).await?.text;
     }
     let next = entries.last().filter(|_| has_more).map(|entry| entry.row.number);
     Ok(StepList { steps: entries, next })

@@ -6,14 +6,14 @@ use algonius_a2a::problem;
 use algonius_actors::api::{Api, Subscription, SubscriptionItem};
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::event::{TextChannel, TextRange};
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::failure::Failure;
 use axum::response::Response;
 use axum::response::sse::Event;
 use serde::Serialize;
 
 use crate::serve::a2a::sse;
-use crate::serve::a2a::streaming::event_id::EventId;
+use crate::serve::a2a::streaming::stream_cursor::StreamCursor;
 use crate::serve::a2a::streaming::text_progress::{TextProgress, is_end_of_work};
 use crate::wire::api::ExecutionEntry;
 use crate::wire::api::history::{TextUpdate, WaitingPosition};
@@ -21,8 +21,8 @@ use crate::wire::api::history::{TextUpdate, WaitingPosition};
 /// Streams an execution from a position to its end, with the texts of these channels.
 pub(super) fn response(
     api: Api,
-    record: Record,
-    after: &EventId,
+    record: ExecutionRecord,
+    after: &StreamCursor,
     channels: &[TextChannel],
 ) -> Response {
     let subscription = Subscription::new(api.reader.clone(), record.clone(), after.event, None)
@@ -31,7 +31,8 @@ pub(super) fn response(
     // A stream from the start contains all attempts; a later one starts with the present attempt.
     let attempt_id = if after.event == 0 { AttemptId::FIRST } else { record.attempt_id };
     let texts = TextProgress::new(attempt_id, channels);
-    let texts = after.texts.as_ref().map_or(texts.clone(), |known_texts| texts.after(known_texts));
+    let texts =
+        after.texts.as_ref().map_or(texts.clone(), |known_texts| texts.resumed_from(known_texts));
     let has_text = !channels.is_empty();
     let last_event = after.event;
     let execution_stream = ExecutionStream {
@@ -44,21 +45,24 @@ pub(super) fn response(
         pending_item: None,
         may_have_unsent_text: false,
     };
-    sse::stream(futures_util::stream::unfold(Some(execution_stream), async |execution_stream| {
-        let mut execution_stream = execution_stream?;
-        match execution_stream.next().await {
-            Ok(None) => None,
-            Ok(Some(line)) => Some((Ok::<_, Infallible>(line), Some(execution_stream))),
-            // The status was sent with the first bytes, so a failure can only be an event.
-            Err(failure) => Some((Ok(error_event(&failure)), None)),
-        }
-    }))
+    sse::to_response(futures_util::stream::unfold(
+        Some(execution_stream),
+        async |execution_stream| {
+            let mut execution_stream = execution_stream?;
+            match execution_stream.next().await {
+                Ok(None) => None,
+                Ok(Some(line)) => Some((Ok::<_, Infallible>(line), Some(execution_stream))),
+                // The status was sent with the first bytes, so a failure can only be an event.
+                Err(failure) => Some((Ok(error_event(&failure)), None)),
+            }
+        },
+    ))
 }
 
 /// The rest of an execution that a stream has yet to send.
 struct ExecutionStream {
     api: Api,
-    record: Record,
+    record: ExecutionRecord,
     subscription: Subscription,
     texts: TextProgress,
     has_text: bool,
@@ -122,7 +126,8 @@ impl ExecutionStream {
     }
 
     fn cursor(&self) -> String {
-        EventId { event: self.last_event, byte_offset: 0, texts: self.texts.cursor() }.to_string()
+        StreamCursor { event: self.last_event, byte_offset: 0, texts: self.texts.cursor() }
+            .to_string()
     }
 }
 

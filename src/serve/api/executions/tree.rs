@@ -6,11 +6,11 @@ use algonius_actors::model::access::principal::Right;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::execution_id;
-use crate::serve::App;
+use super::parse_execution_id;
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::api::ExecutionEntry;
 use crate::wire::api::tree::{ExecutionTree, HopEntry, HopStageName};
 
@@ -19,13 +19,13 @@ use crate::wire::api::tree::{ExecutionTree, HopEntry, HopStageName};
 /// # Errors
 /// `execution-unknown`; fails also if the ledger cannot be read.
 pub async fn show(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let tree = app.api.reader.run_tree(&caller, execution_id(&id)?).await?;
-    Ok(ok(&to_json(&execution_tree(tree))?))
+    let tree = app.api.reader.run_tree(&caller, parse_execution_id(&id)?).await?;
+    Ok(ok_response(&to_json(&execution_tree(tree))?))
 }
 
 fn execution_tree(tree: RunTree) -> ExecutionTree {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Components, insert_member};
 use crate::serve::api::endpoint::{
-    ApiEndpoint, BodyContent, ContentSchema, EndpointResponse, schema_of,
+    ApiEndpoint, BodyContent, ContentSchema, EndpointResponse, schema_fn,
 };
 
 /// Header that every response has.
@@ -107,7 +107,7 @@ fn shared_error_response(
     let name = codes.iter().map(|code| component_name(code)).collect::<Vec<_>>().join("Or");
     // Most operations have the same errors; written out at each, they would make up most of the document.
     if !components.error_responses.contains_key(&name) {
-        let mut schema = schema_of::<Problem>()(&mut components.responses).to_value();
+        let mut schema = schema_fn::<Problem>()(&mut components.responses).to_value();
         let restriction = json!({"status": {"const": status}, "code": {"enum": codes}});
         insert_member(&mut schema, "properties", restriction);
         components.error_responses.insert(name.clone(), error_response(status, codes, schema));

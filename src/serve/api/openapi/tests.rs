@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::platform::json_schema::ParsedSchema;
-use crate::serve::api::{document, operations};
+use crate::serve::api::{openapi_document, operations};
 use crate::wire::api::interactions::AnswerRequest;
 
 /// Environment variable that makes the test rewrite the stored document instead of comparing it.
@@ -25,7 +25,7 @@ fn descendants(value: &Value) -> Vec<&Value> {
 #[test]
 fn the_stored_openapi_document_equals_the_generated_one() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
-    let generated = serde_json::to_string_pretty(&document()).expect("JSON") + "\n";
+    let generated = serde_json::to_string_pretty(&openapi_document()).expect("JSON") + "\n";
     if std::env::var_os(REWRITE_VARIABLE).is_some() {
         std::fs::write(file, &generated).expect("a file");
     }
@@ -38,7 +38,7 @@ fn the_stored_openapi_document_equals_the_generated_one() {
 
 #[test]
 fn every_schema_reference_resolves() {
-    let document = document();
+    let document = openapi_document();
     let values = descendants(&document);
     let refs: BTreeSet<_> = values.iter().filter_map(|value| value.get("$ref")?.as_str()).collect();
     assert!(refs.len() > 50, "{refs:?}");
@@ -51,7 +51,7 @@ fn every_schema_reference_resolves() {
 /// A second type with the same name would get a number as its suffix.
 #[test]
 fn every_schema_has_a_unique_name() {
-    let document = document();
+    let document = openapi_document();
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
     let ends_with_digit = |name: &&String| name.ends_with(|last: char| last.is_ascii_digit());
     assert_eq!(schemas.keys().find(ends_with_digit), None);

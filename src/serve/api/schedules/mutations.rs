@@ -12,28 +12,28 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-use super::{entry, recurrence_rule, schedule_id};
-use crate::serve::App;
+use super::{entry, parse_schedule_id, recurrence_rule};
+use crate::serve::AppState;
 use crate::serve::api::invalid_params;
-use crate::serve::api::json_body;
+use crate::serve::api::read_json_body;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
-use crate::wire::api::schedules::{MAX_MISSED, MAX_SPAN_SECONDS, ScheduleRequest};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
+use crate::wire::api::schedules::{MAX_DURATION_SECONDS, MAX_MISSED, ScheduleRequest};
 
 /// Creates a schedule that belongs to the caller.
 ///
 /// # Errors
 /// `schedule-exists`, `invalid-params`, `override-refused`, `agent-unknown`, `forbidden`.
 pub async fn create(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     request: Request,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let spec = schedule_spec(&app, json_body(&app, request).await?)?;
+    let spec = schedule_spec(&app, read_json_body(&app, request).await?)?;
     let view = app.api.schedules.put_schedule(&caller, spec, true).await?;
-    Ok((StatusCode::CREATED, ok(&to_json(&entry(&view))?)).into_response())
+    Ok((StatusCode::CREATED, ok_response(&to_json(&entry(&view))?)).into_response())
 }
 
 /// Replaces a schedule; its owner stays the same.
@@ -42,20 +42,20 @@ pub async fn create(
 /// `schedule-unknown`, `schedule-fixed`, `invalid-params`, `override-refused`, `agent-unknown`,
 /// `forbidden`.
 pub async fn update(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
     request: Request,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let body: ScheduleRequest = json_body(&app, request).await?;
+    let body: ScheduleRequest = read_json_body(&app, request).await?;
     if body.id != id {
         return Err(invalid_params("`id` must equal the id in the path").into());
     }
     // Who may not see the schedule gets `schedule-unknown` here, before the checks of the body name anything else.
-    app.api.schedules.schedule(&caller, &schedule_id(&id)?).await?;
+    app.api.schedules.schedule(&caller, &parse_schedule_id(&id)?).await?;
     let view = app.api.schedules.put_schedule(&caller, schedule_spec(&app, body)?, false).await?;
-    Ok(ok(&to_json(&entry(&view))?))
+    Ok(ok_response(&to_json(&entry(&view))?))
 }
 
 /// Removes a schedule. Its running executions continue, and its past occurrences stay recorded.
@@ -63,12 +63,12 @@ pub async fn update(
 /// # Errors
 /// `schedule-unknown`, `schedule-fixed`.
 pub async fn remove(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    app.api.schedules.remove_schedule(&caller, &schedule_id(&id)?).await?;
+    app.api.schedules.remove_schedule(&caller, &parse_schedule_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -77,7 +77,7 @@ pub async fn remove(
 /// # Errors
 /// `schedule-unknown`.
 pub async fn pause(
-    state: State<App>,
+    state: State<AppState>,
     caller: AuthenticatedCaller,
     id: PathParam,
 ) -> Result<Response, ProblemBody> {
@@ -89,7 +89,7 @@ pub async fn pause(
 /// # Errors
 /// `schedule-unknown`.
 pub async fn resume(
-    state: State<App>,
+    state: State<AppState>,
     caller: AuthenticatedCaller,
     id: PathParam,
 ) -> Result<Response, ProblemBody> {
@@ -97,32 +97,32 @@ pub async fn resume(
 }
 
 async fn set_paused(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
     paused: bool,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let view = app.api.schedules.pause_schedule(&caller, &schedule_id(&id)?, paused).await?;
-    Ok(ok(&to_json(&entry(&view))?))
+    let view = app.api.schedules.pause_schedule(&caller, &parse_schedule_id(&id)?, paused).await?;
+    Ok(ok_response(&to_json(&entry(&view))?))
 }
 
 /// Triggers a schedule now.
 ///
 /// # Errors
 /// `schedule-unknown`, `forbidden`.
-pub async fn run(
-    State(app): State<App>,
+pub async fn trigger(
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let view = app.api.schedules.run_schedule(&caller, &schedule_id(&id)?).await?;
-    Ok((StatusCode::ACCEPTED, ok(&to_json(&entry(&view))?)).into_response())
+    let view = app.api.schedules.run_schedule(&caller, &parse_schedule_id(&id)?).await?;
+    Ok((StatusCode::ACCEPTED, ok_response(&to_json(&entry(&view))?)).into_response())
 }
 
 /// Returns the definition of a schedule with the defaults of the service.
-fn schedule_spec(app: &App, body: ScheduleRequest) -> Result<ScheduleSpec, Failure> {
+fn schedule_spec(app: &AppState, body: ScheduleRequest) -> Result<ScheduleSpec, Failure> {
     let id =
         ScheduleId::new(body.id.as_str()).map_err(|error| invalid_params(&error.to_string()))?;
     let agent =
@@ -134,7 +134,7 @@ fn schedule_spec(app: &App, body: ScheduleRequest) -> Result<ScheduleSpec, Failu
         return Err(Failure::new(Code::AgentDisabled, "the agent is disabled"));
     }
     override_policy::check_params(&agent_spec.override_policy, body.params.keys())?;
-    let missed = body.missed();
+    let missed = body.missed_policy();
     let overlap =
         body.overlap.unwrap_or_else(|| OverlapPolicy::default_for(missed, agent_spec.access));
     if overlap.loses(missed) {
@@ -144,7 +144,7 @@ fn schedule_spec(app: &App, body: ScheduleRequest) -> Result<ScheduleSpec, Failu
     }
     let durations = [Some(body.jitter), body.deadline, body.missed_window];
     let name = body.name.unwrap_or_else(|| body.id.clone());
-    let is_valid = durations.into_iter().flatten().all(|seconds| seconds <= MAX_SPAN_SECONDS)
+    let is_valid = durations.into_iter().flatten().all(|seconds| seconds <= MAX_DURATION_SECONDS)
         && body.missed_max.is_none_or(|max| (1..=MAX_MISSED).contains(&max))
         && (1..=200).contains(&name.chars().count())
         && !body.input.trim().is_empty();

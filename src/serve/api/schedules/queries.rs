@@ -14,15 +14,16 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{entry, recurrence_rule, schedule_id};
-use crate::serve::App;
+use super::{entry, parse_schedule_id, recurrence_rule};
+use crate::serve::AppState;
 use crate::serve::api::invalid_params;
-use crate::serve::api::json_body;
+use crate::serve::api::read_json_body;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::api::schedules::{
-    MAX_TIMES, OccurrenceList, Preview, PreviewRequest, ScheduleDetail, ScheduleList, Upcoming,
+    MAX_UPCOMING_OCCURRENCES, OccurrenceList, Preview, PreviewRequest, ScheduleDetail,
+    ScheduleList, Upcoming,
 };
 
 /// Default and maximum number of entries on a page.
@@ -47,7 +48,7 @@ pub struct ScheduleListQuery {
 /// # Errors
 /// `forbidden`, `invalid-params`.
 pub async fn list(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     query: Result<Query<ScheduleListQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
@@ -55,13 +56,13 @@ pub async fn list(
     let Query(query) =
         query.map_err(|_unread| invalid_params("the query takes `limit` and `after`"))?;
     let limit = page_size(query.limit)?;
-    let after = query.after.map(|id| schedule_id(&id)).transpose()?;
+    let after = query.after.map(|id| parse_schedule_id(&id)).transpose()?;
     let mut views = app.api.schedules.schedules(&caller, after, limit as usize + 1).await?;
     let has_more = views.len() > limit as usize;
     views.truncate(limit as usize);
     let next = views.last().filter(|_| has_more).map(|view| view.schedule.spec.id.to_string());
     let schedules = views.iter().map(entry).collect();
-    Ok(ok(&to_json(&ScheduleList { schedules, next })?))
+    Ok(ok_response(&to_json(&ScheduleList { schedules, next })?))
 }
 
 /// Returns one schedule with its next occurrences and statistics.
@@ -69,18 +70,18 @@ pub async fn list(
 /// # Errors
 /// `schedule-unknown`.
 pub async fn show(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let id = schedule_id(&id)?;
+    let id = parse_schedule_id(&id)?;
     let view = app.api.schedules.schedule(&caller, &id).await?;
     let statistics = app.api.schedules.statistics(&caller, &id).await?;
     let spec = &view.schedule.spec;
     let upcoming = upcoming_occurrences(spec, app.api.reader.now(), UPCOMING_COUNT);
     let (entry, description) = (entry(&view), spec.recurrence.description());
-    Ok(ok(&to_json(&ScheduleDetail { entry, description, upcoming, statistics })?))
+    Ok(ok_response(&to_json(&ScheduleDetail { entry, description, upcoming, statistics })?))
 }
 
 /// Requested number of occurrences.
@@ -88,7 +89,7 @@ pub async fn show(
 #[serde(deny_unknown_fields)]
 pub struct CountQuery {
     /// Number of occurrences; by default 10.
-    #[schemars(range(min = 1, max = MAX_TIMES))]
+    #[schemars(range(min = 1, max = MAX_UPCOMING_OCCURRENCES))]
     count: Option<u32>,
 }
 
@@ -97,17 +98,17 @@ pub struct CountQuery {
 /// # Errors
 /// `schedule-unknown`, `invalid-params`.
 pub async fn upcoming(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
     query: Result<Query<CountQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
     let Query(query) = query.map_err(|_unread| invalid_params("the query takes `count`"))?;
-    let view = app.api.schedules.schedule(&caller, &schedule_id(&id)?).await?;
+    let view = app.api.schedules.schedule(&caller, &parse_schedule_id(&id)?).await?;
     let spec = &view.schedule.spec;
     let upcoming = upcoming_occurrences(spec, app.api.reader.now(), occurrence_count(query.count)?);
-    Ok(ok(&to_json(&Preview { description: spec.recurrence.description(), upcoming })?))
+    Ok(ok_response(&to_json(&Preview { description: spec.recurrence.description(), upcoming })?))
 }
 
 /// Returns a preview of a cron expression.
@@ -115,19 +116,19 @@ pub async fn upcoming(
 /// # Errors
 /// `invalid-params`.
 pub async fn preview(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     request: Request,
 ) -> Result<Response, ProblemBody> {
     caller.require_right(Right::Read, None)?;
-    let body: PreviewRequest = json_body(&app, request).await?;
+    let body: PreviewRequest = read_json_body(&app, request).await?;
     let rule = recurrence_rule(&app, &body.cron, body.timezone.as_deref())?;
     let from = body.from.unwrap_or_else(|| app.api.reader.now());
     // An expression alone has no id, from which the delay of a schedule is derived.
     let to_upcoming = |planned| upcoming_occurrence(&rule, planned, planned);
     let upcoming =
         rule.due_times_after(from).take(occurrence_count(body.count)?).map(to_upcoming).collect();
-    Ok(ok(&to_json(&Preview { description: rule.description(), upcoming })?))
+    Ok(ok_response(&to_json(&Preview { description: rule.description(), upcoming })?))
 }
 
 /// Filter of occurrences.
@@ -151,7 +152,7 @@ pub struct OccurrencesQuery {
 /// # Errors
 /// `invalid-params`.
 pub async fn occurrences(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(id): PathParam,
     query: Result<Query<OccurrencesQuery>, QueryRejection>,
@@ -159,7 +160,7 @@ pub async fn occurrences(
     let caller = caller.require_right(Right::Read, None)?;
     let message = "the query takes `status`, `since`, `before` (RFC 3339) and `limit`";
     let Query(query) = query.map_err(|_unread| invalid_params(message))?;
-    let (id, limit) = (schedule_id(&id)?, page_size(query.limit)?);
+    let (id, limit) = (parse_schedule_id(&id)?, page_size(query.limit)?);
     let status = query.status.map(|word| {
         OccurrenceStatus::parse(&word)
             .ok_or_else(|| invalid_params("`status` is not a known status"))
@@ -178,7 +179,7 @@ pub async fn occurrences(
     records.truncate(limit as usize);
     let next = records.last().filter(|_| has_more).map(|last| last.planned);
     let occurrences = records.iter().map(Into::into).collect();
-    Ok(ok(&to_json(&OccurrenceList { occurrences, next })?))
+    Ok(ok_response(&to_json(&OccurrenceList { occurrences, next })?))
 }
 
 fn upcoming_occurrences(spec: &ScheduleSpec, now: DateTime<Utc>, count: usize) -> Vec<Upcoming> {
@@ -208,6 +209,6 @@ fn page_size(requested: Option<u32>) -> Result<u32, Failure> {
 
 fn occurrence_count(requested: Option<u32>) -> Result<usize, Failure> {
     let count = requested.unwrap_or(10);
-    let is_valid = (1..=MAX_TIMES).contains(&count);
+    let is_valid = (1..=MAX_UPCOMING_OCCURRENCES).contains(&count);
     is_valid.then_some(count as usize).ok_or_else(|| invalid_params("`count` must be 1 to 1000"))
 }

@@ -4,14 +4,14 @@ use algonius_actors::model::access::endpoint_config::EndpointConfig;
 use algonius_actors::model::id::PrincipalId;
 
 use super::*;
-use crate::serve::tests::spec;
+use crate::serve::tests::agent_spec;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// Returns an authenticator that accepts `TOKEN`, with a plain agent, one with a key, and an open one.
 fn authenticator(expires: Option<&str>) -> Authenticator {
     let expires = expires.map(|text| text.parse().expect("a time"));
-    let token = |seed: TokenSeed| Token {
+    let token = |seed: ConfiguredToken| Token {
         principal: PrincipalId(Uuid::nil()),
         name: seed.name,
         hash: seed.hash,
@@ -24,14 +24,18 @@ fn authenticator(expires: Option<&str>) -> Authenticator {
         ..EndpointConfig::default()
     };
     let specs = [
-        spec("plain", EndpointConfig::default()),
-        spec("keyed", endpoint(CallerAuth::ApiKey("x-api-key".to_owned()), false)),
-        spec("open", endpoint(CallerAuth::Nothing, true)),
+        agent_spec("plain", EndpointConfig::default()),
+        agent_spec("keyed", endpoint(CallerAuth::ApiKey("x-api-key".to_owned()), false)),
+        agent_spec("open", endpoint(CallerAuth::Nothing, true)),
     ];
     let anonymous_principals = anonymous_principals(&specs);
     let scope = Scope { rights: vec![Right::Read], agents: None };
-    let ann =
-        TokenSeed { name: "ann".to_owned(), hash: Sha256::digest(TOKEN).into(), scope, expires };
+    let ann = ConfiguredToken {
+        name: "ann".to_owned(),
+        hash: Sha256::digest(TOKEN).into(),
+        scope,
+        expires,
+    };
     let tokens = anonymous_principals.iter().cloned().chain([ann]).map(token).collect();
     Authenticator::new(tokens, &specs, &anonymous_principals)
 }

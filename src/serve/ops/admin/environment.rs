@@ -12,13 +12,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::require_global_admin;
-use crate::serve::App;
+use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::admin::{EnvironmentStatus, VariableEntry};
 
 /// Maximum number of variables in one request.
-const MAX_NAMES: usize = 200;
+const MAX_VARIABLE_NAMES: usize = 200;
 /// Maximum number of characters of a name.
 const MAX_NAME_LENGTH: usize = 128;
 
@@ -40,14 +40,14 @@ pub struct EnvironmentQuery {
 /// # Errors
 /// `forbidden`, `invalid-params`.
 pub async fn environment(
-    State(app): State<App>,
+    State(app): State<AppState>,
     caller: AuthenticatedCaller,
     query: Result<Query<EnvironmentQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
     require_global_admin(caller)?;
     let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_query())?;
     let names: Vec<_> = query.names.iter().flat_map(|names| names.split(',')).collect();
-    if names.len() > MAX_NAMES || !names.iter().all(|name| is_variable_name(name)) {
+    if names.len() > MAX_VARIABLE_NAMES || !names.iter().all(|name| is_variable_name(name)) {
         return Err(invalid_query().into());
     }
     let variables = names.into_iter().map(|name| VariableEntry {
@@ -58,7 +58,7 @@ pub async fn environment(
         variables: variables.collect(),
         reads_file: app.admin.reads_config_file(query.file.as_deref()),
     };
-    Ok(ok(&to_json(&status)?))
+    Ok(ok_response(&to_json(&status)?))
 }
 
 fn invalid_query() -> Failure {

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::ask::{AskEffect, ToolUse};
+use super::client_requests::{AnswerEffect, ToolUse};
 use super::wire::{value_at, write_message, write_text};
-use super::{AcpAgent, LoopEvent, fail};
+use super::{AcpAgent, LoopEvent, respond_with_error};
+use crate::instruction::{Instruction, parse_instructions};
 use crate::pause;
-use crate::script::{Instruction, instructions};
 
 /// Cause that a turn waits for.
 #[derive(PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum TurnWait {
     Answers(usize),
     Timer,
     /// Cancellation of the turn.
-    Forever,
+    Cancellation,
 }
 
 /// Turn that runs or waits for the one before it.
@@ -41,7 +41,7 @@ impl Turn {
     fn new(request: Value, prompt: String) -> Self {
         Self {
             request,
-            remaining_instructions: instructions(&prompt).into(),
+            remaining_instructions: parse_instructions(&prompt).into(),
             prompt,
             wait: TurnWait::Nothing,
             message_number: 0,
@@ -110,7 +110,7 @@ impl AcpAgent {
         for (_, effect) in
             self.pending_requests.values_mut().filter(|(session, _)| session == session_id)
         {
-            *effect = AskEffect::Nothing;
+            *effect = AnswerEffect::Nothing;
         }
         let mut result = result.clone();
         if let (Some(result), false) = (result.as_object_mut(), turn.usage.is_empty()) {
@@ -121,7 +121,7 @@ impl AcpAgent {
             None => write_message(&json!({"id": turn.request, "result": result}))?,
         }
         if turn.requests_after_end {
-            self.request_permission(session_id, AskEffect::Nothing)?;
+            self.request_permission(session_id, AnswerEffect::Nothing)?;
         }
         Ok(())
     }
@@ -184,21 +184,21 @@ impl AcpAgent {
                     session_id,
                     instruction.word(0),
                     &params,
-                    AskEffect::SendText("METHOD: "),
+                    AnswerEffect::SendText("METHOD: "),
                 )
                 .map(drop)
             }
             "withdraw" => {
-                let id = self.request_permission(session_id, AskEffect::Nothing)?;
+                let id = self.request_permission(session_id, AnswerEffect::Nothing)?;
                 write_message(&json!({"method": "$/cancel_request", "params": {"requestId": id}}))
             }
             "reuse-id" => {
-                let id = self.request_permission(session_id, AskEffect::Nothing)?;
+                let id = self.request_permission(session_id, AnswerEffect::Nothing)?;
                 self.next_request_id = id;
-                self.request_permission(session_id, AskEffect::Nothing).map(drop)
+                self.request_permission(session_id, AnswerEffect::Nothing).map(drop)
             }
             "foreign-session" => {
-                self.request_permission("no-such-session", AskEffect::Nothing).map(drop)
+                self.request_permission("no-such-session", AnswerEffect::Nothing).map(drop)
             }
             "stop" => self.finish(session_id, &json!({"stopReason": instruction.word(0)})),
             "auth-error" => self.fail_turn(session_id, -32_000, "Authentication required"),
@@ -211,7 +211,9 @@ impl AcpAgent {
                 self.exit_code = Some(instruction.word(0).parse()?);
                 Ok(())
             }
-            "plan" | "usage" | "notice" | "compact" => self.send_update(session_id, instruction),
+            "plan" | "usage" | "notice" | "compact" => {
+                self.send_instructed_update(session_id, instruction)
+            }
             _ => self.change_turn(session_id, instruction),
         }
     }
@@ -253,7 +255,7 @@ impl AcpAgent {
         tools.into_iter().try_for_each(|tool| self.start_tool(session_id, tool, instruction))
     }
 
-    fn send_update(
+    fn send_instructed_update(
         &mut self,
         session_id: &str,
         instruction: &Instruction,
@@ -293,13 +295,13 @@ impl AcpAgent {
         let Some(turn) = turn else { return Ok(()) };
         match instruction.name.as_str() {
             "message" => turn.message_number += 1,
-            "hang" => turn.wait = TurnWait::Forever,
+            "hang" => turn.wait = TurnWait::Cancellation,
             "ignore-cancel" => turn.ignores_cancel = true,
             "late-ask" => turn.requests_after_end = true,
             "wait" => {
                 turn.wait = TurnWait::Timer;
                 let duration = Duration::try_from_secs_f64(instruction.word(0).parse()?)?;
-                let (timers, session_id) = (self.timers.clone(), session_id.to_owned());
+                let (timers, session_id) = (self.event_sender.clone(), session_id.to_owned());
                 std::thread::spawn(move || {
                     pause(duration);
                     // The receiver is gone only if the process is about to end.
@@ -311,7 +313,7 @@ impl AcpAgent {
                 let request = turn.request.clone();
                 turn.remaining_instructions.clear();
                 self.sessions.get_mut(session_id).and_then(|session| session.turns.pop_front());
-                return fail(&request, -32_602, &text);
+                return respond_with_error(&request, -32_602, &text);
             }
         }
         Ok(())

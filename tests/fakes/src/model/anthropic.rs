@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Event, ModelAnswer, ModelReply};
+use crate::dialect::{AnswerContent, ModelAnswer, ModelStreamEvent};
 
 pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     json!({
@@ -12,15 +12,15 @@ pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     })
 }
 
-pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
+pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
     let mut message = full_document(answer);
     message["content"] = json!([]);
     message["stop_reason"] = Value::Null;
     message["usage"] = usage(answer, 1);
     let mut opened_block = content_block(answer);
     match &answer.reply {
-        ModelReply::Text(_) => opened_block["text"] = json!(""),
-        ModelReply::Call { .. } => opened_block["input"] = json!({}),
+        AnswerContent::Text(_) => opened_block["text"] = json!(""),
+        AnswerContent::Call { .. } => opened_block["input"] = json!({}),
     }
     let mut events = vec![
         event("message_start", json!({"message": message})),
@@ -28,8 +28,10 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
     ];
     events.extend(answer.pieces().into_iter().map(|piece| {
         let delta = match &answer.reply {
-            ModelReply::Text(_) => json!({"type": "text_delta", "text": piece}),
-            ModelReply::Call { .. } => json!({"type": "input_json_delta", "partial_json": piece}),
+            AnswerContent::Text(_) => json!({"type": "text_delta", "text": piece}),
+            AnswerContent::Call { .. } => {
+                json!({"type": "input_json_delta", "partial_json": piece})
+            }
         };
         event("content_block_delta", json!({"index": 0, "delta": delta}))
     }));
@@ -41,15 +43,15 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
     events
 }
 
-fn event(name: &'static str, mut data: Value) -> Event {
+fn event(name: &'static str, mut data: Value) -> ModelStreamEvent {
     data["type"] = json!(name);
-    Event::named(name, &data)
+    ModelStreamEvent::named(name, &data)
 }
 
 fn content_block(answer: &ModelAnswer) -> Value {
     match &answer.reply {
-        ModelReply::Text(text) => json!({"type": "text", "text": text}),
-        ModelReply::Call { name, arguments } => {
+        AnswerContent::Text(text) => json!({"type": "text", "text": text}),
+        AnswerContent::Call { name, arguments } => {
             json!({"type": "tool_use", "id": answer.id("toolu"), "name": name, "input": arguments})
         }
     }
@@ -57,8 +59,8 @@ fn content_block(answer: &ModelAnswer) -> Value {
 
 const fn stop_reason(answer: &ModelAnswer) -> &'static str {
     match answer.reply {
-        ModelReply::Text(_) => "end_turn",
-        ModelReply::Call { .. } => "tool_use",
+        AnswerContent::Text(_) => "end_turn",
+        AnswerContent::Call { .. } => "tool_use",
     }
 }
 

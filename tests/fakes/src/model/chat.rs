@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Event, ModelAnswer, ModelReply, ScriptedCall, ScriptedTurn};
+use crate::dialect::{AnswerContent, ModelAnswer, ModelStreamEvent, ScriptedCall, ScriptedTurn};
 
 pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     let turn = turn(answer);
@@ -18,16 +18,16 @@ pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     document
 }
 
-pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
+pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
     let chunk = |delta: Value, finish: Option<&str>| {
         let mut document = document_head(answer, "chat.completion.chunk");
         document["choices"] = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
-        Event::of(&document)
+        ModelStreamEvent::unnamed(&document)
     };
     let mut events = vec![chunk(json!({"role": "assistant", "content": ""}), None)];
     let turn = turn(answer);
     if has_content(&turn) {
-        let pieces = answer.pieces_of(&turn.text).into_iter();
+        let pieces = answer.split_into_pieces(&turn.text).into_iter();
         events.extend(pieces.map(|piece| chunk(json!({"content": piece}), None)));
     }
     for (index, mut call) in tool_calls(answer, &turn).into_iter().enumerate() {
@@ -38,8 +38,8 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
     let mut last = document_head(answer, "chat.completion.chunk");
     last["choices"] = json!([]);
     last["usage"] = usage(answer);
-    events.push(Event::of(&last));
-    events.push(Event { name: None, data: "[DONE]".to_owned() });
+    events.push(ModelStreamEvent::unnamed(&last));
+    events.push(ModelStreamEvent { name: None, data: "[DONE]".to_owned() });
     events
 }
 
@@ -54,8 +54,8 @@ fn turn(answer: &ModelAnswer) -> ScriptedTurn {
         return turn.clone();
     }
     match &answer.reply {
-        ModelReply::Text(text) => ScriptedTurn { text: text.clone(), ..ScriptedTurn::default() },
-        ModelReply::Call { name, .. } => {
+        AnswerContent::Text(text) => ScriptedTurn { text: text.clone(), ..ScriptedTurn::default() },
+        AnswerContent::Call { name, .. } => {
             let arguments = Value::from(answer.reply_text());
             let calls = vec![ScriptedCall { name: name.clone(), arguments }];
             ScriptedTurn { calls, ..ScriptedTurn::default() }

@@ -19,7 +19,7 @@ pub(crate) enum ApiDialect {
 
 /// Reply of the model.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum ModelReply {
+pub(crate) enum AnswerContent {
     Text(String),
     Call { name: String, arguments: Value },
 }
@@ -42,12 +42,12 @@ pub(crate) struct ScriptedCall {
 
 impl ScriptedTurn {
     /// Returns the first call, or the text if there is no call.
-    pub(crate) fn first_part(&self) -> ModelReply {
+    pub(crate) fn first_part(&self) -> AnswerContent {
         match self.calls.first() {
             Some(ScriptedCall { name, arguments }) => {
-                ModelReply::Call { name: name.clone(), arguments: arguments.clone() }
+                AnswerContent::Call { name: name.clone(), arguments: arguments.clone() }
             }
-            None => ModelReply::Text(self.text.clone()),
+            None => AnswerContent::Text(self.text.clone()),
         }
     }
 }
@@ -63,7 +63,7 @@ impl ScriptedCall {
 #[derive(Debug, Clone)]
 pub(crate) struct ModelAnswer {
     pub(crate) model: String,
-    pub(crate) reply: ModelReply,
+    pub(crate) reply: AnswerContent,
     /// Whole turn of the directive `turns`; `reply` is the first part of it, for dialects that encode one part only.
     pub(crate) turn: Option<ScriptedTurn>,
     pub(crate) input_tokens: u64,
@@ -78,25 +78,25 @@ pub(crate) struct ModelAnswer {
 
 /// Event of a stream.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Event {
+pub(crate) struct ModelStreamEvent {
     pub(crate) name: Option<&'static str>,
     pub(crate) data: String,
 }
 
-impl Event {
+impl ModelStreamEvent {
     /// Returns an event whose name is also in its data.
     pub(crate) fn named(name: &'static str, data: &Value) -> Self {
         Self { name: Some(name), data: data.to_string() }
     }
 
-    pub(crate) fn of(data: &Value) -> Self {
+    pub(crate) fn unnamed(data: &Value) -> Self {
         Self { name: None, data: data.to_string() }
     }
 }
 
 impl ApiDialect {
     /// Returns the dialect of a request, by the end of its path.
-    pub(crate) fn of(path: &str) -> Option<Self> {
+    pub(crate) fn from_path(path: &str) -> Option<Self> {
         let path_suffixes = [
             ("/messages", Self::Anthropic),
             ("/chat/completions", Self::Chat),
@@ -118,7 +118,7 @@ impl ApiDialect {
     }
 
     /// Returns the answer as a stream of events.
-    pub(crate) fn events(self, answer: &ModelAnswer) -> Vec<Event> {
+    pub(crate) fn events(self, answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
         match self {
             Self::Anthropic => anthropic::events(answer),
             Self::Chat => chat::events(answer),
@@ -146,18 +146,18 @@ impl ModelAnswer {
     /// Returns the reply's text or the arguments of its call as text.
     pub(crate) fn reply_text(&self) -> String {
         match &self.reply {
-            ModelReply::Text(text) => text.clone(),
-            ModelReply::Call { arguments, .. } => arguments.to_string(),
+            AnswerContent::Text(text) => text.clone(),
+            AnswerContent::Call { arguments, .. } => arguments.to_string(),
         }
     }
 
     /// Returns that text in pieces of a stream.
     pub(crate) fn pieces(&self) -> Vec<String> {
-        self.pieces_of(&self.reply_text())
+        self.split_into_pieces(&self.reply_text())
     }
 
     /// Returns a text in pieces of a stream; one empty piece for an empty text.
-    pub(crate) fn pieces_of(&self, text: &str) -> Vec<String> {
+    pub(crate) fn split_into_pieces(&self, text: &str) -> Vec<String> {
         let (mut pieces, mut piece) = (Vec::new(), String::new());
         for character in text.chars() {
             piece.push(character);

@@ -2,29 +2,29 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Event, ModelAnswer, ModelReply};
+use crate::dialect::{AnswerContent, ModelAnswer, ModelStreamEvent};
 
 pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     document(answer, &part(answer, answer.reply_text()), true)
 }
 
-pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
+pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
     let pieces = match &answer.reply {
-        ModelReply::Text(_) => answer.pieces(),
-        ModelReply::Call { .. } => vec![answer.reply_text()],
+        AnswerContent::Text(_) => answer.pieces(),
+        AnswerContent::Call { .. } => vec![answer.reply_text()],
     };
-    let last_number = pieces.len();
+    let piece_count = pieces.len();
     let numbered = pieces.into_iter().enumerate();
     let event = |(index, piece)| {
-        Event::of(&document(answer, &part(answer, piece), index + 1 == last_number))
+        ModelStreamEvent::unnamed(&document(answer, &part(answer, piece), index + 1 == piece_count))
     };
     numbered.map(event).collect()
 }
 
 fn part(answer: &ModelAnswer, text: String) -> Value {
     match &answer.reply {
-        ModelReply::Text(_) => json!({"text": text}),
-        ModelReply::Call { name, arguments } => {
+        AnswerContent::Text(_) => json!({"text": text}),
+        AnswerContent::Call { name, arguments } => {
             json!({"functionCall": {"id": answer.id("call"), "name": name, "args": arguments}})
         }
     }

@@ -55,7 +55,7 @@ struct ModelState {
     answer_count: u64,
 }
 
-type ModelServerState = State<Arc<ModelServer>>;
+type ModelServerExtractor = State<Arc<ModelServer>>;
 
 impl ModelServer {
     /// Returns a state; with a key, requests with another key are refused.
@@ -69,7 +69,7 @@ impl ModelServer {
     }
 
     /// Returns the first line of the log whose prompt has this text, as soon as there is one.
-    async fn wait_for_request(&self, text: &str) -> Value {
+    async fn wait_for_log_line(&self, text: &str) -> Value {
         let contains_text = |line: &&Value| {
             line["text"].as_str().is_some_and(|logged_text| logged_text.contains(text))
         };
@@ -114,13 +114,13 @@ pub(crate) fn routes(server: Arc<ModelServer>) -> Router {
     Router::new()
         .route(
             "/_mock/log",
-            get(async |State(server): ModelServerState| {
+            get(async |State(server): ModelServerExtractor| {
                 Json(server.state.lock().await.log.clone())
             }),
         )
         .route(
             "/_mock/names",
-            get(async |State(server): ModelServerState| {
+            get(async |State(server): ModelServerExtractor| {
                 Json(server.state.lock().await.lookup_counts.clone())
             }),
         )
@@ -132,21 +132,21 @@ pub(crate) fn routes(server: Arc<ModelServer>) -> Router {
         .with_state(server)
 }
 
-async fn wait_for_prompt(State(server): ModelServerState, text: String) -> Json<Value> {
-    Json(server.wait_for_request(&text).await)
+async fn wait_for_prompt(State(server): ModelServerExtractor, text: String) -> Json<Value> {
+    Json(server.wait_for_log_line(&text).await)
 }
 
-async fn set_script(State(server): ModelServerState, words: String) {
+async fn set_script(State(server): ModelServerExtractor, words: String) {
     server.state.lock().await.script = Directive::parse(&words);
 }
 
-async fn reset(State(server): ModelServerState) {
+async fn reset(State(server): ModelServerExtractor) {
     *server.state.lock().await = ModelState::default();
 }
 
 /// Handles every request that is not about the mock itself.
 async fn handle_model_request(
-    State(server): ModelServerState,
+    State(server): ModelServerExtractor,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -157,7 +157,7 @@ async fn handle_model_request(
         "method": method.as_str(), "path": path, "host": host(&uri, &headers),
         "agent": header(&headers, "user-agent"),
     });
-    let (dialect, body) = (ApiDialect::of(path), serde_json::from_slice::<Value>(&body));
+    let (dialect, body) = (ApiDialect::from_path(path), serde_json::from_slice::<Value>(&body));
     let (Some(dialect), Ok(body), Method::POST) = (dialect, body, method) else {
         let response = answer_without_prompt(path);
         log_line["status"] = json!(response.status().as_u16());
@@ -254,10 +254,10 @@ fn log_request(log_line: &mut Value, dialect: ApiDialect, request: &ModelRequest
     log_line["dialect"] = json!(dialect.name());
     log_line["model"] = json!(request.model);
     log_line["stream"] = json!(request.is_streamed);
-    log_line["tools"] = json!(request.tools);
+    log_line["tools"] = json!(request.tool_names);
     log_line["toolDefinitions"] = request.tool_definitions.clone();
     log_line["text"] = json!(shortened(&request.text));
-    log_line["turns"] = json!(request.turns);
+    log_line["turns"] = json!(request.user_message_count);
     log_line["results"] = json!(results);
     log_line["schema"] = json!(request.schema.is_some());
 }

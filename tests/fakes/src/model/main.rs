@@ -39,21 +39,21 @@ use http::ModelServer;
 
 /// Options of the command line.
 struct CommandLineOptions {
-    listen: SocketAddr,
+    listen_address: SocketAddr,
     key: Option<String>,
-    names: Option<SocketAddr>,
+    name_server_address: Option<SocketAddr>,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let options = parse_options(std::env::args().skip(1))?;
     let server = Arc::new(ModelServer::new(options.key));
-    if let Some(address) = options.names {
+    if let Some(address) = options.name_server_address {
         let socket = UdpSocket::bind(address).await?;
         writeln!(stdout(), "names on {}", socket.local_addr()?)?;
         tokio::spawn(name_server::serve(socket, Arc::clone(&server)));
     }
-    let listener = TcpListener::bind(options.listen).await?;
+    let listener = TcpListener::bind(options.listen_address).await?;
     writeln!(stdout(), "listening on {}", listener.local_addr()?)?;
     axum::serve(listener, http::routes(server)).await?;
     Ok(())
@@ -63,16 +63,16 @@ fn parse_options(
     mut words: impl Iterator<Item = String>,
 ) -> Result<CommandLineOptions, Box<dyn Error>> {
     let mut options = CommandLineOptions {
-        listen: SocketAddr::from(([127, 0, 0, 1], 4010)),
+        listen_address: SocketAddr::from(([127, 0, 0, 1], 4010)),
         key: None,
-        names: None,
+        name_server_address: None,
     };
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("`{word}` needs a value"))?;
         match word.as_str() {
-            "--listen" => options.listen = value.parse()?,
+            "--listen" => options.listen_address = value.parse()?,
             "--key" => options.key = Some(value),
-            "--names" => options.names = Some(value.parse()?),
+            "--names" => options.name_server_address = Some(value.parse()?),
             _ => {
                 return Err(
                     format!("no option `{word}`; there are --listen, --key, --names").into()

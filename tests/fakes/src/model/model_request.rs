@@ -24,19 +24,19 @@ const WRAPPER_SUFFIXES: [&str; 10] = [
 pub(crate) struct ModelRequest {
     pub(crate) model: String,
     pub(crate) is_streamed: bool,
-    pub(crate) tools: Vec<String>,
+    pub(crate) tool_names: Vec<String>,
     /// Text of the user, with its directives.
     pub(crate) text: String,
     /// Tools as they are offered.
     pub(crate) tool_definitions: Value,
     /// Number of messages of the user, including this one.
-    pub(crate) turns: u64,
+    pub(crate) user_message_count: u64,
     /// Tool results after that text.
     pub(crate) tool_results: Vec<String>,
     /// Number of messages of the model after that text; only the chat dialect counts them.
-    pub(crate) replies_after_text: usize,
+    pub(crate) reply_count_after_text: usize,
     /// Number of all messages of the model; only the chat dialect counts them.
-    pub(crate) replies: usize,
+    pub(crate) reply_count: usize,
     /// JSON schema of the answer, if the request has one.
     pub(crate) schema: Option<Value>,
 }
@@ -45,7 +45,7 @@ impl ModelRequest {
     /// Reads the body of a request; `path` names the model if the body does not.
     pub(crate) fn parse(dialect: ApiDialect, path: &str, body: &Value) -> Self {
         let mut request = Self {
-            tools: tools(&body["tools"]),
+            tool_names: offered_tool_names(&body["tools"]),
             tool_definitions: body["tools"].clone(),
             ..Self::default()
         };
@@ -78,8 +78,8 @@ impl ModelRequest {
                     self.tool_results.push(result_text(&message["content"]));
                 }
                 Some("assistant") => {
-                    self.replies += 1;
-                    self.replies_after_text += 1;
+                    self.reply_count += 1;
+                    self.reply_count_after_text += 1;
                 }
                 _ => {}
             }
@@ -119,11 +119,11 @@ impl ModelRequest {
         let texts: Vec<_> = texts.collect();
         let prompt = texts.iter().rev().find(|text| Directive::is_in(text)).or(texts.last());
         let Some(prompt) = prompt else { return };
-        self.turns += 1;
+        self.user_message_count += 1;
         if Directive::is_in(prompt) || !self.has_scripted_turns() {
             (*prompt).clone_into(&mut self.text);
             self.tool_results.clear();
-            self.replies_after_text = 0;
+            self.reply_count_after_text = 0;
         }
     }
 
@@ -135,7 +135,7 @@ impl ModelRequest {
 }
 
 /// Returns the names of the offered tools.
-fn tools(tools: &Value) -> Vec<String> {
+fn offered_tool_names(tools: &Value) -> Vec<String> {
     let name = |tool: &Value| {
         let names = [&tool["name"], &tool["function"]["name"], &tool["type"]];
         names.into_iter().find_map(Value::as_str).unwrap_or("?").to_owned()
@@ -190,19 +190,21 @@ fn result_text(value: &Value) -> String {
 /// Returns a text without the elements before and after it.
 fn strip_wrappers(text: &str) -> &str {
     let mut remaining = text.trim();
-    while let Some(shorter) = without_first(remaining).or_else(|| without_last(remaining)) {
+    while let Some(shorter) =
+        strip_leading_wrapper(remaining).or_else(|| strip_trailing_wrapper(remaining))
+    {
         remaining = shorter.trim();
     }
     remaining
 }
 
-fn without_first(text: &str) -> Option<&str> {
+fn strip_leading_wrapper(text: &str) -> Option<&str> {
     let (tag, _) = text.strip_prefix('<')?.split_once('>')?;
     let name = tag.split_whitespace().next().filter(|name| is_wrapper(name))?;
     text.split_once(&format!("</{name}>")).map(|(_, after)| after)
 }
 
-fn without_last(text: &str) -> Option<&str> {
+fn strip_trailing_wrapper(text: &str) -> Option<&str> {
     let (_, name) = text.strip_suffix('>')?.rsplit_once("</")?;
     if !is_wrapper(name) {
         return None;

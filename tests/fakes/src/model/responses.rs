@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Event, ModelAnswer, ModelReply};
+use crate::dialect::{AnswerContent, ModelAnswer, ModelStreamEvent};
 
 pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     let (input, output) = (answer.input_tokens, answer.output_tokens);
@@ -19,15 +19,15 @@ pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     })
 }
 
-pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
+pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
     let mut created = full_document(answer);
     created["status"] = json!("in_progress");
     created["output"] = json!([]);
     created["usage"] = Value::Null;
     let mut events = vec![("response.created", json!({"response": created}))];
     events.extend(match &answer.reply {
-        ModelReply::Text(text) => text_events(answer, text),
-        ModelReply::Call { .. } => call_events(answer),
+        AnswerContent::Text(text) => text_events(answer, text),
+        AnswerContent::Call { .. } => call_events(answer),
     });
     let item = output_item(answer);
     events.push(("response.output_item.done", json!({"output_index": 0, "item": item})));
@@ -35,7 +35,7 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
     let numbered = events.into_iter().enumerate().map(|(number, (name, mut data))| {
         data["type"] = json!(name);
         data["sequence_number"] = json!(number);
-        Event::named(name, &data)
+        ModelStreamEvent::named(name, &data)
     });
     numbered.collect()
 }
@@ -77,11 +77,11 @@ fn call_events(answer: &ModelAnswer) -> Vec<(&'static str, Value)> {
 
 fn output_item(answer: &ModelAnswer) -> Value {
     match &answer.reply {
-        ModelReply::Text(text) => json!({
+        AnswerContent::Text(text) => json!({
             "type": "message", "id": answer.id("msg"), "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": text, "annotations": []}],
         }),
-        ModelReply::Call { name, .. } => json!({
+        AnswerContent::Call { name, .. } => json!({
             "type": "function_call", "id": answer.id("fc"), "call_id": answer.id("call"),
             "name": name, "arguments": answer.reply_text(), "status": "completed",
         }),

@@ -34,7 +34,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use crate::dialect::{ModelAnswer, ModelReply, ScriptedCall, ScriptedTurn};
+use crate::dialect::{AnswerContent, ModelAnswer, ScriptedCall, ScriptedTurn};
 use crate::directive::Directive;
 use crate::model_request::ModelRequest;
 use crate::schema;
@@ -80,8 +80,8 @@ pub(crate) fn answer(
 pub(crate) fn turn(request: &ModelRequest, directive: &Directive) -> Option<ScriptedTurn> {
     let elements = directive.value("turns")?.as_array()?;
     let number = match Directive::is_in(&request.text) {
-        true => request.replies_after_text,
-        false => request.replies,
+        true => request.reply_count_after_text,
+        false => request.reply_count,
     };
     let element = elements.get(number).or(elements.last())?;
     let text = element["text"].as_str().unwrap_or_default().to_owned();
@@ -97,14 +97,14 @@ pub(crate) fn turn(request: &ModelRequest, directive: &Directive) -> Option<Scri
 }
 
 /// Returns the number of bytes of an answer's text and arguments.
-fn length(reply: &ModelReply, turn: Option<&ScriptedTurn>) -> usize {
+fn length(reply: &AnswerContent, turn: Option<&ScriptedTurn>) -> usize {
     match (turn, reply) {
         (Some(turn), _) => {
             let arguments = turn.calls.iter().map(|call| call.arguments_text().len());
             turn.text.len() + arguments.sum::<usize>()
         }
-        (None, ModelReply::Text(text)) => text.len(),
-        (None, ModelReply::Call { arguments, .. }) => arguments.to_string().len(),
+        (None, AnswerContent::Text(text)) => text.len(),
+        (None, AnswerContent::Call { arguments, .. }) => arguments.to_string().len(),
     }
 }
 
@@ -114,16 +114,16 @@ pub(crate) fn now() -> DateTime<Utc> {
     Utc::now()
 }
 
-fn reply(request: &ModelRequest, directive: &Directive) -> ModelReply {
+fn reply(request: &ModelRequest, directive: &Directive) -> AnswerContent {
     let steps = directive.number("steps").unwrap_or(1);
     if let Some(name) =
         directive.text("tool").filter(|_| (request.tool_results.len() as u64) < steps)
     {
         let arguments =
             directive.value("args").cloned().unwrap_or_else(|| Value::Object(Default::default()));
-        return ModelReply::Call { name, arguments };
+        return AnswerContent::Call { name, arguments };
     }
-    ModelReply::Text(text(request, directive))
+    AnswerContent::Text(text(request, directive))
 }
 
 fn text(request: &ModelRequest, directive: &Directive) -> String {

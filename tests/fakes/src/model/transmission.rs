@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{StreamExt as _, stream};
 
-use crate::dialect::{ApiDialect, Event, ModelAnswer};
+use crate::dialect::{ApiDialect, ModelAnswer, ModelStreamEvent};
 use crate::directive::Directive;
 use crate::model_request::ModelRequest;
 
@@ -72,7 +72,7 @@ fn body(mut pieces: Vec<Bytes>, directive: &Directive) -> Body {
     }
 }
 
-fn event_text(event: &Event) -> String {
+fn event_text(event: &ModelStreamEvent) -> String {
     let name = event.name.map(|name| format!("event: {name}\n")).unwrap_or_default();
     format!("{name}data: {}\n\n", event.data)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use algonius_protocols::{
     AgentRequest, ClientInfo, Command, Connection, OpenFault, PromptPart, ProtocolKind,
-    RequestAnswer, SessionKey, SessionStart, Step, TurnOutcome,
+    ProtocolStep, RequestAnswer, SessionKey, SessionStart, TurnOutcome,
 };
 use tempfile::TempDir;
 
@@ -31,7 +31,7 @@ pub(crate) struct ProtocolClient {
     settings: Vec<(String, String)>,
     connection: Connection,
     output: Receiver<Vec<u8>>,
-    steps: VecDeque<Step>,
+    steps: VecDeque<ProtocolStep>,
     session_id: String,
 }
 
@@ -74,7 +74,7 @@ impl ProtocolClient {
             }
         });
         let client_info = ClientInfo { name: "test".to_owned(), version: "1".to_owned() };
-        let connection = Connection::new(kind, client_info).with_max_line(1_000_000);
+        let connection = Connection::new(kind, client_info).with_max_line_bytes(1_000_000);
         let mut client = Self {
             child,
             folder,
@@ -112,9 +112,11 @@ impl ProtocolClient {
             model: None,
             options,
         });
-        match self.wait_for_step(|it| matches!(it, Step::Opened { .. } | Step::OpenFailed { .. })) {
-            Step::OpenFailed { fault, .. } => Err(fault),
-            Step::Opened { id, .. } => {
+        match self.wait_for_step(|it| {
+            matches!(it, ProtocolStep::Opened { .. } | ProtocolStep::OpenFailed { .. })
+        }) {
+            ProtocolStep::OpenFailed { fault, .. } => Err(fault),
+            ProtocolStep::Opened { id, .. } => {
                 self.session_id = id;
                 Ok(self)
             }
@@ -138,29 +140,36 @@ impl ProtocolClient {
 
     pub(crate) fn send_command(&mut self, command: Command) {
         let steps = self.connection.perform(command);
-        self.perform(steps);
+        self.handle_steps(steps);
     }
 
-    fn perform(&mut self, steps: Vec<Step>) {
+    fn handle_steps(&mut self, steps: Vec<ProtocolStep>) {
         for step in steps {
             match step {
                 // A process that has ended reads nothing; the end of its output follows.
-                Step::Send(line) => _ = self.child.stdin.as_mut().unwrap().write_all(&line),
+                ProtocolStep::Send(line) => _ = self.child.stdin.as_mut().unwrap().write_all(&line),
                 other => self.steps.push_back(other),
             }
         }
     }
 
     /// Returns the next step that fits.
-    pub(crate) fn wait_for_step(&mut self, is_match: impl Fn(&Step) -> bool) -> Step {
+    pub(crate) fn wait_for_step(
+        &mut self,
+        is_match: impl Fn(&ProtocolStep) -> bool,
+    ) -> ProtocolStep {
         loop {
             while let Some(step) = self.steps.pop_front() {
                 match &step {
-                    Step::Text { text, role: algonius_protocols::TextRole::Answer, .. } => {
+                    ProtocolStep::Text {
+                        text, role: algonius_protocols::TextRole::Answer, ..
+                    } => {
                         self.answer_text.push_str(text);
                     }
-                    Step::TurnEnded { outcome, .. } => self.turn_outcomes.push(outcome.clone()),
-                    Step::ProtocolError { .. } => self.protocol_error_count += 1,
+                    ProtocolStep::TurnEnded { outcome, .. } => {
+                        self.turn_outcomes.push(outcome.clone());
+                    }
+                    ProtocolStep::ProtocolError { .. } => self.protocol_error_count += 1,
                     _ => {}
                 }
                 if is_match(&step) {
@@ -169,10 +178,10 @@ impl ProtocolClient {
             }
             let bytes = self.output.recv_timeout(OUTPUT_TIMEOUT).unwrap();
             let steps = match bytes.as_slice() {
-                [] => self.connection.end_of_output(),
+                [] => self.connection.handle_end_of_output(),
                 bytes => self.connection.handle_output(bytes),
             };
-            self.perform(steps);
+            self.handle_steps(steps);
         }
     }
 
@@ -183,7 +192,7 @@ impl ProtocolClient {
     }
 
     pub(crate) fn wait_for_turn_end(&mut self) {
-        self.wait_for_step(|step| matches!(step, Step::TurnEnded { .. }));
+        self.wait_for_step(|step| matches!(step, ProtocolStep::TurnEnded { .. }));
     }
 
     /// Runs a complete turn; returns the text of the answer.
@@ -194,8 +203,8 @@ impl ProtocolClient {
     }
 
     pub(crate) fn next_request(&mut self) -> AgentRequest {
-        match self.wait_for_step(|step| matches!(step, Step::Request { .. })) {
-            Step::Request { request, .. } => *request,
+        match self.wait_for_step(|step| matches!(step, ProtocolStep::Request { .. })) {
+            ProtocolStep::Request { request, .. } => *request,
             other => panic!("{other:?}"),
         }
     }

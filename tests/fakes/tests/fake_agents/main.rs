@@ -6,7 +6,7 @@ mod client;
 use std::fs;
 
 use algonius_protocols::{
-    AgentRequestKind, Command, FormAction, OpenFault, ProtocolKind, RequestAnswer, Step,
+    AgentRequestKind, Command, FormAction, OpenFault, ProtocolKind, ProtocolStep, RequestAnswer,
     TurnOutcome,
 };
 use serde_json::json;
@@ -46,7 +46,7 @@ fn tools_run_unasked_outside_of_the_asking_modes() {
     client.send_command(Command::SetMode { session: SESSION_KEY, mode: "ask".to_owned() });
     client.send_prompt("[[tool Bash command=b unasked]] [[tool Bash command=c]]");
     let request = client.next_request();
-    client.answer(&request, RequestAnswer::Cancelled);
+    client.answer(&request, RequestAnswer::Cancel);
     client.wait_for_turn_end();
     assert_eq!(client.executed_tools(), ["call-1\ta", "call-1\tb"]);
 }
@@ -105,7 +105,7 @@ fn faulty_requests_are_answered_and_reported() {
     }
     let mut client = ProtocolClient::open(&[]);
     client.run_turn("[[late-ask]]");
-    client.wait_for_step(|step| matches!(step, Step::ProtocolError { .. }));
+    client.wait_for_step(|step| matches!(step, ProtocolStep::ProtocolError { .. }));
     client.run_turn("again");
     assert_eq!((client.protocol_error_count, client.unexpected_answer_count()), (1, 0));
 }
@@ -123,7 +123,7 @@ fn a_cancellation_ends_the_turn_unless_it_is_ignored() {
     }
     let mut client = ProtocolClient::open(&[]);
     client.send_prompt("[[ignore-cancel]] [[say first]] [[wait 0.1]] [[say second]]");
-    client.wait_for_step(|step| matches!(step, Step::Text { .. }));
+    client.wait_for_step(|step| matches!(step, ProtocolStep::Text { .. }));
     client.send_command(Command::Cancel { session: SESSION_KEY });
     client.wait_for_turn_end();
     assert_eq!(
@@ -216,7 +216,7 @@ fn the_other_protocols_follow_the_same_instructions() {
         client.send_command(Command::Cancel { session: SESSION_KEY });
         client.wait_for_turn_end();
         client.send_prompt("[[say waits]] [[hang]]");
-        client.wait_for_step(|step| matches!(step, Step::Text { .. }));
+        client.wait_for_step(|step| matches!(step, ProtocolStep::Text { .. }));
         client.send_command(Command::Cancel { session: SESSION_KEY });
         client.wait_for_turn_end();
         client.run_turn("[[auth-error]]");

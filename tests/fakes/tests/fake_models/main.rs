@@ -19,7 +19,7 @@ use client::ModelProcess;
 use dialects::{ANTHROPIC, CHAT, DIALECTS, DialectCase, GEMINI, RESPONSES};
 
 /// Returns the arguments of a call as an object, also if they are text.
-fn object(value: Value) -> Value {
+fn arguments_object(value: Value) -> Value {
     value.as_str().map_or(value.clone(), |text| serde_json::from_str(text).unwrap())
 }
 
@@ -43,18 +43,19 @@ fn a_prompt_is_echoed_as_a_whole_and_as_a_stream() {
 #[test]
 fn a_stream_has_the_events_of_its_dialect() {
     let model = ModelProcess::start(&[]);
-    let names = |dialect: &DialectCase, text: &str| -> Vec<String> {
+    let event_names = |dialect: &DialectCase, text: &str| -> Vec<String> {
         let body = model.stream_prompt(dialect, text).body;
         body.lines().filter_map(|line| line.strip_prefix("event: ").map(str::to_owned)).collect()
     };
     let block = ["content_block_start", "content_block_delta", "content_block_stop"];
-    let messages = [&["message_start"], &block[..], &["message_delta", "message_stop"]].concat();
-    assert_eq!(names(&ANTHROPIC, "x"), messages);
+    let anthropic_event_names =
+        [&["message_start"], &block[..], &["message_delta", "message_stop"]].concat();
+    assert_eq!(event_names(&ANTHROPIC, "x"), anthropic_event_names);
     let item = ["output_item.added", "content_part.added", "output_text.delta", "output_text.done"];
     let end = ["content_part.done", "output_item.done", "completed"];
     let responses = [&["created"], &item[..], &end[..]].concat();
     let responses: Vec<_> = responses.iter().map(|name| format!("response.{name}")).collect();
-    assert_eq!(names(&RESPONSES, "x"), responses);
+    assert_eq!(event_names(&RESPONSES, "x"), responses);
     assert!(model.stream_prompt(&CHAT, "x").body.trim_end().ends_with("data: [DONE]"));
     let last = model.stream_prompt(&GEMINI, "x").events().pop().unwrap();
     assert_eq!(last.pointer("/candidates/0/finishReason"), Some(&json!("STOP")));
@@ -67,7 +68,7 @@ fn a_tool_is_called_until_it_returns_a_result() {
         let text = r#"do [[mock tool=Bash args={"command":"ls"}]]"#;
         let response = model.send_prompt(dialect, text);
         let [name, arguments] = dialect.call_pointers.map(|pointer| response.value_at(pointer));
-        assert_eq!((name, object(arguments)), (json!("Bash"), json!({"command": "ls"})));
+        assert_eq!((name, arguments_object(arguments)), (json!("Bash"), json!({"command": "ls"})));
         let events = model.stream_prompt(dialect, text).body;
         assert!(events.contains("Bash") && events.contains("command"), "{events}");
         let mut body = (dialect.request_body)(text);
@@ -267,6 +268,6 @@ fn an_answer_with_a_schema_matches_it() {
     let mut body = (GEMINI.request_body)("x");
     body["generationConfig"] = json!({"responseJsonSchema": schema});
     let answer = model.request(&format!("POST {}", GEMINI.path), "", &body.to_string());
-    let instance = object(answer.value_at(GEMINI.text_pointer));
+    let instance = arguments_object(answer.value_at(GEMINI.text_pointer));
     assert_eq!(instance, json!({"why": "mock", "n": 1, "which": "a"}));
 }

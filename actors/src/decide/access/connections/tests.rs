@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use crate::decide::access::connections::*;
 
-const NONE: [usize; 0] = [];
+const NO_DISPLACED: [usize; 0] = [];
 
-fn network(number: u8) -> ClientOrigin {
-    ClientOrigin::V4([10, 0, 0, number])
+fn network(number: u8) -> ClientNetwork {
+    ClientNetwork::V4([10, 0, 0, number])
 }
 
 fn principal(number: u8) -> PrincipalId {
@@ -59,18 +59,18 @@ impl TestConnections {
 #[test]
 fn a_network_at_half_of_the_limit_evicts_its_own_oldest() {
     let mut table = TestConnections::new(16);
-    assert_eq!(table.admit_from(1, 8), NONE);
+    assert_eq!(table.admit_from(1, 8), NO_DISPLACED);
     assert_eq!(table.admit_from(1, 3), [0, 1, 2]);
-    assert_eq!(table.admit_from(2, 8), NONE);
-    assert_eq!(table.connections.open(), 16);
+    assert_eq!(table.admit_from(2, 8), NO_DISPLACED);
+    assert_eq!(table.connections.open_count(), 16);
 }
 
 #[test]
 fn a_full_table_evicts_from_the_largest_network() {
     let mut table = TestConnections::new(16);
-    assert_eq!(table.admit_from(1, 3), NONE);
-    assert_eq!(table.admit_from(2, 8), NONE);
-    assert_eq!(table.admit_from(3, 5), NONE);
+    assert_eq!(table.admit_from(1, 3), NO_DISPLACED);
+    assert_eq!(table.admit_from(2, 8), NO_DISPLACED);
+    assert_eq!(table.admit_from(3, 5), NO_DISPLACED);
     assert_eq!(table.admit_from(4, 2), [3, 4]);
     let mut many = TestConnections::new(4);
     let displaced: Vec<_> = (1..=9).flat_map(|from| many.admit_from(from, 1)).collect();
@@ -80,8 +80,8 @@ fn a_full_table_evicts_from_the_largest_network() {
 #[test]
 fn anonymous_connections_never_displace_authenticated_ones() {
     let mut table = TestConnections::new(16);
-    assert_eq!(table.admit_authenticated(1, 8), NONE);
-    assert_eq!(table.admit_from(2, 8), NONE);
+    assert_eq!(table.admit_authenticated(1, 8), NO_DISPLACED);
+    assert_eq!(table.admit_from(2, 8), NO_DISPLACED);
     assert_eq!(table.admit_from(3, 3), [8, 9, 10]);
     assert_eq!(table.admit_from(2, 100).iter().filter(|displaced| **displaced < 8).count(), 0);
 }
@@ -89,7 +89,7 @@ fn anonymous_connections_never_displace_authenticated_ones() {
 #[test]
 fn a_principal_beyond_its_share_is_evicted_as_far_as_needed() {
     let mut table = TestConnections::new(16);
-    assert_eq!(table.admit_authenticated(1, 16), NONE);
+    assert_eq!(table.admit_authenticated(1, 16), NO_DISPLACED);
     assert_eq!(table.admit_from(2, 2), [15, 14]);
     assert_eq!(table.admit_from(2, 2), [16, 17]);
     assert_eq!(table.admit_authenticated(3, 1), [18]);
@@ -99,12 +99,12 @@ fn a_principal_beyond_its_share_is_evicted_as_far_as_needed() {
 #[test]
 fn connections_of_principals_within_their_shares_are_not_closed() {
     let mut table = TestConnections::new(16);
-    assert_eq!(table.admit_authenticated(1, 8), NONE);
-    assert_eq!(table.admit_authenticated(2, 8), NONE);
+    assert_eq!(table.admit_authenticated(1, 8), NO_DISPLACED);
+    assert_eq!(table.admit_authenticated(2, 8), NO_DISPLACED);
     assert_eq!(table.admit_from(3, 2), [usize::MAX, usize::MAX]);
     let first = table.admitted[0];
     table.connections.remove(first);
-    assert_eq!(table.admit_from(3, 1), NONE);
+    assert_eq!(table.admit_from(3, 1), NO_DISPLACED);
 }
 
 #[test]
@@ -112,7 +112,10 @@ fn evicted_connections_that_stay_open_are_bounded() {
     let mut connections = ConnectionTable::new(16);
     let admit = |number: u8| connections.admit(network(number % 2), |_| false);
     let refused = (0..100).map(admit).filter(|it| *it == ConnectionAdmission::Refused).count();
-    assert_eq!(connections.open() + connections.closing.len(), 16 + ConnectionTable::slack(16));
+    assert_eq!(
+        connections.open_count() + connections.closing.len(),
+        16 + ConnectionTable::slack(16)
+    );
     assert_eq!(refused, 100 - 16 - ConnectionTable::slack(16));
 }
 
@@ -133,7 +136,7 @@ fn a_connection_with_a_waiting_request_is_not_evicted() {
         assert!(matches!(admit(&|_| true), ConnectionAdmission::Admitted(_)));
     }
     assert_eq!(admit(&|_| true), ConnectionAdmission::Refused);
-    assert_eq!(connections.open() + 1, 16 + ConnectionTable::slack(16));
+    assert_eq!(connections.open_count() + 1, 16 + ConnectionTable::slack(16));
 }
 
 #[derive(Debug, Clone)]
@@ -202,7 +205,7 @@ proptest! {
                 }
             }
             prop_assert!(open_connections.len() <= limit);
-            prop_assert_eq!(connections.open(), open_connections.len());
+            prop_assert_eq!(connections.open_count(), open_connections.len());
             let counted = connections.networks.total + connections.principals.total;
             prop_assert_eq!(counted, open_connections.len());
             prop_assert_eq!(connections.networks.sizes.len(), connections.networks.members.len());

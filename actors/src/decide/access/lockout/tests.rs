@@ -2,66 +2,89 @@
 
 use proptest::prelude::*;
 
-use super::LockoutDecision::{AddressBlocked, Counted, CredentialBlocked};
+use super::LockoutDecision::{AddressBlocked, CredentialBlocked, NoNewBlock};
 use crate::decide::access::lockout::*;
 
-const ANN: ClientOrigin = ClientOrigin::V4([192, 0, 2, 1]);
-const BOB: ClientOrigin = ClientOrigin::V4([192, 0, 2, 2]);
+const FIRST_ADDRESS: ClientNetwork = ClientNetwork::V4([192, 0, 2, 1]);
+const SECOND_ADDRESS: ClientNetwork = ClientNetwork::V4([192, 0, 2, 2]);
 const MINUTE: u64 = 60;
 
 fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-fn token(number: u8) -> CredentialDigest {
+fn credential_digest(number: u8) -> CredentialDigest {
     CredentialDigest([number; 32])
 }
 
 /// Returns the decisions about one address that presents these credentials at these times.
 fn decisions(events: &[(u8, u64)]) -> Vec<LockoutDecision> {
-    let mut lockout = Lockout::new(LockoutSpec::default());
-    let record =
-        |(number, at): &(u8, u64)| lockout.record_failure(ANN, token(*number), seconds(*at));
+    let mut lockout = LockoutTable::new(LockoutSpec::default());
+    let record = |(number, at): &(u8, u64)| {
+        lockout.record_failure(FIRST_ADDRESS, credential_digest(*number), seconds(*at))
+    };
     events.iter().map(record).collect()
 }
 
 #[test]
 fn a_credential_is_blocked_alone_after_five_failures() {
-    let mut lockout = Lockout::new(LockoutSpec::default());
+    let mut lockout = LockoutTable::new(LockoutSpec::default());
     for at in 0..4 {
-        assert_eq!(lockout.record_failure(ANN, token(1), seconds(at)), Counted);
+        assert_eq!(
+            lockout.record_failure(FIRST_ADDRESS, credential_digest(1), seconds(at)),
+            NoNewBlock
+        );
     }
-    assert_eq!(lockout.record_failure(ANN, token(1), seconds(4)), CredentialBlocked);
+    assert_eq!(
+        lockout.record_failure(FIRST_ADDRESS, credential_digest(1), seconds(4)),
+        CredentialBlocked
+    );
     let end = 4 + 15 * MINUTE;
-    assert_eq!(lockout.remaining_block(ANN, token(1), seconds(4)), Some(seconds(15 * MINUTE)));
-    assert_eq!(lockout.remaining_block(ANN, token(1), seconds(end - 1)), Some(seconds(1)));
-    assert_eq!(lockout.remaining_block(ANN, token(1), seconds(end)), None);
-    assert_eq!(lockout.remaining_block(ANN, token(2), seconds(4)), None);
-    assert_eq!(lockout.remaining_block(BOB, token(1), seconds(4)), None);
+    assert_eq!(
+        lockout.remaining_block(FIRST_ADDRESS, credential_digest(1), seconds(4)),
+        Some(seconds(15 * MINUTE))
+    );
+    assert_eq!(
+        lockout.remaining_block(FIRST_ADDRESS, credential_digest(1), seconds(end - 1)),
+        Some(seconds(1))
+    );
+    assert_eq!(lockout.remaining_block(FIRST_ADDRESS, credential_digest(1), seconds(end)), None);
+    assert_eq!(lockout.remaining_block(FIRST_ADDRESS, credential_digest(2), seconds(4)), None);
+    assert_eq!(lockout.remaining_block(SECOND_ADDRESS, credential_digest(1), seconds(4)), None);
 }
 
 #[test]
 fn five_different_wrong_credentials_block_all_wrong_ones() {
-    let mut lockout = Lockout::new(LockoutSpec::default());
+    let mut lockout = LockoutTable::new(LockoutSpec::default());
     for number in 0..4 {
-        assert_eq!(lockout.record_failure(ANN, token(number), seconds(0)), Counted);
+        assert_eq!(
+            lockout.record_failure(FIRST_ADDRESS, credential_digest(number), seconds(0)),
+            NoNewBlock
+        );
     }
-    assert_eq!(lockout.record_failure(ANN, token(4), seconds(1)), AddressBlocked);
+    assert_eq!(
+        lockout.record_failure(FIRST_ADDRESS, credential_digest(4), seconds(1)),
+        AddressBlocked
+    );
     for number in 0..9 {
-        let remaining = lockout.remaining_block(ANN, token(number), seconds(1));
+        let remaining =
+            lockout.remaining_block(FIRST_ADDRESS, credential_digest(number), seconds(1));
         assert_eq!(remaining, Some(seconds(15 * MINUTE)), "{number}");
     }
-    assert_eq!(lockout.remaining_block(BOB, token(0), seconds(1)), None);
-    assert_eq!(lockout.remaining_block(ANN, token(9), seconds(1 + 15 * MINUTE)), None);
+    assert_eq!(lockout.remaining_block(SECOND_ADDRESS, credential_digest(0), seconds(1)), None);
+    assert_eq!(
+        lockout.remaining_block(FIRST_ADDRESS, credential_digest(9), seconds(1 + 15 * MINUTE)),
+        None
+    );
 }
 
 #[test]
 fn failures_older_than_the_window_do_not_count() {
     let same_credential = |times: [u64; 5]| times.map(|at| (1, at));
     assert_eq!(decisions(&same_credential([0, 1, 2, 3, 599])).last(), Some(&CredentialBlocked));
-    assert_eq!(decisions(&same_credential([0, 1, 2, 3, 600])), [Counted; 5]);
+    assert_eq!(decisions(&same_credential([0, 1, 2, 3, 600])), [NoNewBlock; 5]);
     let different_credentials = [(1, 0), (2, 1), (3, 2), (4, 3), (5, 600)];
-    assert_eq!(decisions(&different_credentials), [Counted; 5]);
+    assert_eq!(decisions(&different_credentials), [NoNewBlock; 5]);
 }
 
 #[test]
@@ -76,43 +99,47 @@ fn a_blocked_credential_counts_towards_its_address() {
 fn the_count_restarts_after_a_block() {
     let end = 4 + 15 * MINUTE;
     let repeated: Vec<_> = (0..5).chain(end..end + 5).map(|at| (1, at)).collect();
-    let once = [Counted, Counted, Counted, Counted, CredentialBlocked];
+    let once = [NoNewBlock, NoNewBlock, NoNewBlock, NoNewBlock, CredentialBlocked];
     assert_eq!(decisions(&repeated), [once, once].concat());
 }
 
 #[test]
 fn an_ipv6_network_is_one_origin_and_a_mapped_address_is_ipv4() {
     let origin_of =
-        |text: &str| ClientOrigin::of_v6(text.parse::<core::net::Ipv6Addr>().unwrap().octets());
+        |text: &str| ClientNetwork::from_v6(text.parse::<core::net::Ipv6Addr>().unwrap().octets());
     assert_eq!(origin_of("2001:db8:1:2::1"), origin_of("2001:db8:1:2:ffff::9"));
     assert_ne!(origin_of("2001:db8:1:2::1"), origin_of("2001:db8:1:3::1"));
-    assert_eq!(origin_of("::ffff:192.0.2.1"), ANN);
+    assert_eq!(origin_of("::ffff:192.0.2.1"), FIRST_ADDRESS);
 }
 
-fn origin(number: usize) -> ClientOrigin {
+fn origin(number: usize) -> ClientNetwork {
     let [.., a, b, c, d] = number.to_be_bytes();
-    ClientOrigin::V4([a, b, c, d])
+    ClientNetwork::V4([a, b, c, d])
 }
 
 #[test]
 fn the_least_recently_failed_address_is_forgotten_first() {
-    let mut lockout = Lockout::new(LockoutSpec { max_failures: 2, ..LockoutSpec::default() });
+    let mut lockout = LockoutTable::new(LockoutSpec { max_failures: 2, ..LockoutSpec::default() });
     for number in 0..MAX_REMEMBERED_ADDRESSES {
-        lockout.record_failure(origin(number), token(0), seconds(1));
+        lockout.record_failure(origin(number), credential_digest(0), seconds(1));
     }
-    assert_eq!(lockout.record_failure(origin(0), token(0), seconds(2)), CredentialBlocked);
-    lockout.record_failure(origin(MAX_REMEMBERED_ADDRESSES), token(0), seconds(3));
+    assert_eq!(
+        lockout.record_failure(origin(0), credential_digest(0), seconds(2)),
+        CredentialBlocked
+    );
+    lockout.record_failure(origin(MAX_REMEMBERED_ADDRESSES), credential_digest(0), seconds(3));
     assert_eq!(lockout.address_count(), MAX_REMEMBERED_ADDRESSES);
-    assert_eq!(lockout.record_failure(origin(1), token(0), seconds(4)), Counted);
-    assert!(lockout.remaining_block(origin(0), token(0), seconds(4)).is_some());
+    assert_eq!(lockout.record_failure(origin(1), credential_digest(0), seconds(4)), NoNewBlock);
+    assert!(lockout.remaining_block(origin(0), credential_digest(0), seconds(4)).is_some());
 }
 
 #[test]
 fn the_table_is_bounded_for_a_high_failure_limit() {
-    let mut lockout = Lockout::new(LockoutSpec { max_failures: 100, ..LockoutSpec::default() });
+    let mut lockout =
+        LockoutTable::new(LockoutSpec { max_failures: 100, ..LockoutSpec::default() });
     for number in 0..1100 {
         for attempt in 0..99 {
-            lockout.record_failure(origin(number), token(attempt), seconds(1));
+            lockout.record_failure(origin(number), credential_digest(attempt), seconds(1));
         }
     }
     let stored_entries: usize = lockout.histories.values().map(FailureHistory::entry_count).sum();
@@ -121,7 +148,7 @@ fn the_table_is_bounded_for_a_high_failure_limit() {
         stored_entries <= MAX_STORED_FAILURES && lockout.address_count() >= 1000,
         "{stored_entries}"
     );
-    assert_eq!(lockout.histories.len(), lockout.order.len());
+    assert_eq!(lockout.histories.len(), lockout.addresses_by_last_failure.len());
 }
 
 proptest! {
@@ -133,13 +160,13 @@ proptest! {
     ) {
         let spec = LockoutSpec::default();
         let (max_failures, window) = (usize::try_from(spec.max_failures).unwrap(), spec.window.as_secs());
-        let mut lockout = Lockout::new(spec);
+        let mut lockout = LockoutTable::new(spec);
         let (mut now, mut tries) = (0, BTreeMap::<u8, Vec<(u8, u64)>>::new());
         let mut credential_blocks = BTreeMap::<(u8, u8), u64>::new();
         let mut address_blocks = BTreeMap::<u8, u64>::new();
         for (address, token_number, gap) in events {
             now += gap;
-            let (origin, credential) = (ClientOrigin::V4([10, 0, 0, address]), token(token_number));
+            let (origin, credential) = (ClientNetwork::V4([10, 0, 0, address]), credential_digest(token_number));
             let block_ends = credential_blocks
                 .get(&(address, token_number))
                 .into_iter()
@@ -151,7 +178,7 @@ proptest! {
             }
             let end = now + spec.block.as_secs();
             match lockout.record_failure(origin, credential, seconds(now)) {
-                Counted => {}
+                NoNewBlock => {}
                 CredentialBlocked => _ = credential_blocks.insert((address, token_number), end),
                 AddressBlocked => _ = address_blocks.insert(address, end),
             }

@@ -10,7 +10,7 @@ use crate::decide::classify::success_evaluation::{
 use crate::model::agent::success_criteria::{FailureMatchers, FailureRules};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
-use crate::model::program::{EventDialect, Exit, OutputMethod, ProgramSpec};
+use crate::model::program::{EventDialect, OutputMethod, ProcessExit, ProgramSpec};
 
 fn matchers(status: &[u16], exit_codes: &[i32], regex: &str) -> FailureMatchers {
     let regex = Some(Regex::new(regex).unwrap());
@@ -30,8 +30,8 @@ fn native_program() -> ProgramSpec {
 }
 
 fn classify_attempt(exit: i32, stderr: &str, reported_result: ReportedResult) -> Failure {
-    let now: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
-    let (exit, answer) = (Exit::Code(exit), Some(""));
+    let ended_at: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
+    let (exit, answer) = (ProcessExit::Code(exit), Some(""));
     let attempt_outcome = AttemptOutcome {
         exit,
         answer,
@@ -39,7 +39,7 @@ fn classify_attempt(exit: i32, stderr: &str, reported_result: ReportedResult) ->
         stdout: "",
         stderr,
         reported_result,
-        now,
+        ended_at,
     };
     evaluate_attempt(&native_program(), &attempt_outcome).unwrap_err()
 }
@@ -50,7 +50,7 @@ fn reported_failure(code: Code) -> ReportedResult {
 }
 
 fn reported_status(status: u16) -> ReportedResult {
-    ReportedResult { status: Some(status), ..ReportedResult::default() }
+    ReportedResult { http_status: Some(status), ..ReportedResult::default() }
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_quota_failure_states_its_end() {
     assert_eq!(failure.until, Some("2026-11-22T15:20:00Z".parse().unwrap()));
     assert!(failure.message.ends_with("(until 2026-11-22T15:20:00Z)"), "{failure}");
     let reported_result =
-        ReportedResult { status: Some(429), ..reported_failure(Code::QuotaExceeded) };
+        ReportedResult { http_status: Some(429), ..reported_failure(Code::QuotaExceeded) };
     let failure = classify_attempt(3, "", reported_result);
     assert_eq!((failure.code, failure.until), (Code::QuotaExceeded, None));
     assert_eq!(failure.message, "the agent reported: so it is");
@@ -129,13 +129,14 @@ fn a_quota_failure_states_its_end() {
 fn failure_rules_with_429_classifies_short_waits_as_rate_limits() {
     let mut program = native_program();
     program.failures.quota.status.push(429);
-    let now: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
+    let ended_at: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
     for (stderr, code, retry_after) in [
         ("", Code::QuotaExceeded, None),
         ("retry-after: 20", Code::AgentRateLimited, Some(20)),
         ("resets in 4 hours", Code::QuotaExceeded, Some(4 * 3600)),
     ] {
-        let (exit, answer, reported_result) = (Exit::Code(1), Some(""), reported_status(429));
+        let (exit, answer, reported_result) =
+            (ProcessExit::Code(1), Some(""), reported_status(429));
         let attempt_outcome = AttemptOutcome {
             exit,
             answer,
@@ -143,10 +144,10 @@ fn failure_rules_with_429_classifies_short_waits_as_rate_limits() {
             stdout: "",
             stderr,
             reported_result,
-            now,
+            ended_at,
         };
         let failure = evaluate_attempt(&program, &attempt_outcome).unwrap_err();
-        let until = failure.until.map(|until| (until - now).num_seconds());
+        let until = failure.until.map(|until| (until - ended_at).num_seconds());
         assert_eq!((failure.code, until), (code, retry_after), "{stderr}");
     }
 }

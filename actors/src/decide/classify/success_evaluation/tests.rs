@@ -8,7 +8,7 @@ use chrono::DateTime;
 use proptest::prelude::*;
 use regex::Regex;
 
-use super::{AttemptOutcome, Exit, ReportedResult, evaluate_attempt, spawn_failure};
+use super::{AttemptOutcome, ProcessExit, ReportedResult, evaluate_attempt, spawn_failure};
 use crate::model::agent::success_criteria::{
     FailureMatchers, FailureRules, SuccessCriteria, UsageRules,
 };
@@ -16,9 +16,9 @@ use crate::model::code::{Category, Code};
 use crate::model::failure::Failure;
 use crate::model::host::resources::ResourceLimits;
 use crate::model::host::sandbox::Sandbox;
-use crate::model::program::program_runtime::ProgramRuntime;
+use crate::model::program::runtime_settings::ProgramRuntimeSettings;
 use crate::model::program::{
-    InputMethod, OnServiceLoss, OutputMethod, ProgramSpec, PromptPatterns,
+    InputMethod, OutputMethod, ProgramSpec, PromptPatterns, ServiceLossAction,
 };
 
 /// Program that succeeds with exit code 0 or 4, with an answer and without `broken`; 75 and `busy` are transient.
@@ -26,7 +26,7 @@ pub(in crate::decide) fn program() -> ProgramSpec {
     ProgramSpec {
         user: None,
         has_dynamic_user: false,
-        on_loss: OnServiceLoss::default(),
+        on_loss: ServiceLossAction::default(),
         command: PathBuf::from("/bin/true"),
         args: Vec::new(),
         params: BTreeMap::new(),
@@ -59,7 +59,7 @@ pub(in crate::decide) fn program() -> ProgramSpec {
         },
         sandbox: Sandbox::default(),
         resources: ResourceLimits::default(),
-        program_runtime: ProgramRuntime::default(),
+        program_runtime: ProgramRuntimeSettings::default(),
         usage: UsageRules::default(),
         session: None,
         stdio_protocol: None,
@@ -71,8 +71,12 @@ fn reported_failure() -> Option<Failure> {
     Some(Failure::new(Code::Reported, "it said so"))
 }
 
-fn outcome_with<'t>(exit: Exit, answer: Option<&'t str>, stderr: &'t str) -> AttemptOutcome<'t> {
-    let (reported_result, now) = (ReportedResult::default(), DateTime::UNIX_EPOCH);
+fn outcome_with<'t>(
+    exit: ProcessExit,
+    answer: Option<&'t str>,
+    stderr: &'t str,
+) -> AttemptOutcome<'t> {
+    let (reported_result, ended_at) = (ReportedResult::default(), DateTime::UNIX_EPOCH);
     AttemptOutcome {
         exit,
         answer,
@@ -80,12 +84,12 @@ fn outcome_with<'t>(exit: Exit, answer: Option<&'t str>, stderr: &'t str) -> Att
         stdout: "",
         stderr,
         reported_result,
-        now,
+        ended_at,
     }
 }
 
 fn failure_code(
-    exit: Exit,
+    exit: ProcessExit,
     answer: Option<&str>,
     stderr: &str,
     reported: Option<Failure>,
@@ -99,7 +103,7 @@ fn failure_code(
 
 #[test]
 fn the_first_failed_criterion_is_the_failure() {
-    use Exit::{Code as C, Signal as S};
+    use ProcessExit::{Code as C, Signal as S};
     let table = [
         ("success", C(0), Some("yes"), "", None, None),
         ("another code of success, though also transient", C(4), Some("yes"), "", None, None),
@@ -138,14 +142,14 @@ fn the_first_failed_criterion_is_the_failure() {
 fn an_empty_answer_succeeds_if_no_output_is_required() {
     let mut program = program();
     program.success.require_output = false;
-    let attempt_outcome = outcome_with(Exit::Code(0), Some(""), "");
+    let attempt_outcome = outcome_with(ProcessExit::Code(0), Some(""), "");
     assert_eq!(evaluate_attempt(&program, &attempt_outcome), Ok(()));
 }
 
 #[test]
 fn output_besides_the_answer_is_searched_for_transient_errors() {
     let with_stdout =
-        |stdout| AttemptOutcome { stdout, ..outcome_with(Exit::Code(0), Some("  "), "") };
+        |stdout| AttemptOutcome { stdout, ..outcome_with(ProcessExit::Code(0), Some("  "), "") };
     let code = |stdout| evaluate_attempt(&program(), &with_stdout(stdout)).unwrap_err().code;
     let with_artifact = AttemptOutcome { has_other_output: true, ..with_stdout("") };
     assert_eq!(evaluate_attempt(&program(), &with_artifact), Ok(()));
@@ -163,10 +167,10 @@ fn only_a_lack_of_resources_is_a_transient_start_failure() {
     assert_eq!(spawn_failure(7).code, Code::InputRejected);
 }
 
-fn exits() -> impl Strategy<Value = Exit> {
+fn exits() -> impl Strategy<Value = ProcessExit> {
     prop_oneof![
-        prop_oneof![Just(0), Just(4), Just(75), any::<i32>()].prop_map(Exit::Code),
-        (1..65).prop_map(Exit::Signal),
+        prop_oneof![Just(0), Just(4), Just(75), any::<i32>()].prop_map(ProcessExit::Code),
+        (1..65).prop_map(ProcessExit::Signal),
     ]
 }
 
@@ -183,7 +187,7 @@ proptest! {
         has_reported_failure in any::<bool>(),
     ) {
         let reported = if has_reported_failure { reported_failure() } else { None };
-        let is_failure = !matches!(exit, Exit::Code(0 | 4))
+        let is_failure = !matches!(exit, ProcessExit::Code(0 | 4))
             || reported.is_some()
             || stderr.contains("broken")
             || answer.as_ref().is_none_or(|text| text.trim().is_empty() || text.contains("broken"));

@@ -3,25 +3,25 @@
 use super::*;
 use Enforcement::{Enforced, Off, Partial, Unavailable, Unneeded};
 
-const READS: Access = Access::ReadOnly;
-const WRITES: Access = Access::ReadWrite;
+const RO: Access = Access::ReadOnly;
+const RW: Access = Access::ReadWrite;
 const LANDLOCK: Option<Isolation> = Some(Isolation::Landlock);
 const BUBBLEWRAP: Option<Isolation> = Some(Isolation::Bubblewrap);
 
-fn base() -> Sandbox {
+fn plain() -> Sandbox {
     Sandbox::default()
 }
 
 fn confined() -> Sandbox {
-    Sandbox { writable: Some(Vec::new()), ..base() }
+    Sandbox { writable: Some(Vec::new()), ..plain() }
 }
 
 fn nested() -> Sandbox {
-    Sandbox { has_own_sandbox: true, ..base() }
+    Sandbox { has_own_sandbox: true, ..plain() }
 }
 
-fn hidden() -> Sandbox {
-    Sandbox { hidden: vec!["/srv".into()], ..base() }
+fn with_hidden_folder() -> Sandbox {
+    Sandbox { hidden: vec!["/srv".into()], ..plain() }
 }
 
 fn confinement_of(
@@ -32,7 +32,7 @@ fn confinement_of(
     choose_confinement(
         access,
         sandbox,
-        Capabilities { landlock, bubblewrap },
+        SandboxCapabilities { landlock, bubblewrap },
         &BoundaryFacts::default(),
     )
 }
@@ -40,20 +40,20 @@ fn confinement_of(
 #[test]
 fn enforcement_depends_on_the_sandbox_and_the_kernel() {
     for (access, sandbox, by_version) in [
-        (READS, base(), [Unavailable, Partial, Enforced, Enforced]),
-        (READS, Sandbox { enforce: false, ..base() }, [Off; 4]),
-        (READS, nested(), [Off; 4]),
-        (WRITES, nested(), [Unneeded; 4]),
+        (RO, plain(), [Unavailable, Partial, Enforced, Enforced]),
+        (RO, Sandbox { enforce: false, ..plain() }, [Off; 4]),
+        (RO, nested(), [Off; 4]),
+        (RW, nested(), [Unneeded; 4]),
         (
-            READS,
-            Sandbox { allows_network: false, ..base() },
+            RO,
+            Sandbox { allows_network: false, ..plain() },
             [Unavailable, Partial, Enforced, Enforced],
         ),
-        (WRITES, base(), [Unneeded; 4]),
-        (WRITES, confined(), [Unavailable, Partial, Enforced, Enforced]),
+        (RW, plain(), [Unneeded; 4]),
+        (RW, confined(), [Unavailable, Partial, Enforced, Enforced]),
         (
-            WRITES,
-            Sandbox { allows_network: false, ..base() },
+            RW,
+            Sandbox { allows_network: false, ..plain() },
             [Unavailable, Enforced, Enforced, Enforced],
         ),
     ] {
@@ -66,24 +66,24 @@ fn enforcement_depends_on_the_sandbox_and_the_kernel() {
 
 #[test]
 fn bubblewrap_is_used_if_landlock_leaves_a_gap() {
-    let landlock_only = || Sandbox { isolation: LANDLOCK, ..base() };
+    let landlock_only = || Sandbox { isolation: LANDLOCK, ..plain() };
     for (access, sandbox, by_version) in [
-        (READS, base(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
+        (RO, plain(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
         (
-            READS,
-            Sandbox { allows_network: false, ..base() },
+            RO,
+            Sandbox { allows_network: false, ..plain() },
             [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK],
         ),
-        (READS, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
-        (READS, Sandbox { isolation: BUBBLEWRAP, ..base() }, [BUBBLEWRAP; 4]),
-        (WRITES, base(), [BUBBLEWRAP; 4]),
-        (WRITES, confined(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
-        (WRITES, hidden(), [BUBBLEWRAP; 4]),
-        (WRITES, Sandbox { protected: vec![".git".into()], ..base() }, [BUBBLEWRAP; 4]),
-        (WRITES, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
-        (WRITES, Sandbox { enforce: false, ..hidden() }, [None; 4]),
-        (READS, nested(), [BUBBLEWRAP; 4]),
-        (READS, Sandbox { isolation: LANDLOCK, ..nested() }, [None, None, None, LANDLOCK]),
+        (RO, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
+        (RO, Sandbox { isolation: BUBBLEWRAP, ..plain() }, [BUBBLEWRAP; 4]),
+        (RW, plain(), [BUBBLEWRAP; 4]),
+        (RW, confined(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
+        (RW, with_hidden_folder(), [BUBBLEWRAP; 4]),
+        (RW, Sandbox { protected: vec![".git".into()], ..plain() }, [BUBBLEWRAP; 4]),
+        (RW, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
+        (RW, Sandbox { enforce: false, ..with_hidden_folder() }, [None; 4]),
+        (RO, nested(), [BUBBLEWRAP; 4]),
+        (RO, Sandbox { isolation: LANDLOCK, ..nested() }, [None, None, None, LANDLOCK]),
     ] {
         let versions = [None, Some(1), Some(4), Some(6)];
         let isolations =
@@ -95,9 +95,9 @@ fn bubblewrap_is_used_if_landlock_leaves_a_gap() {
 #[test]
 fn landlock_alone_enforces_only_a_part() {
     for (access, sandbox, expected) in [
-        (READS, hidden(), (Partial, LANDLOCK)),
-        (WRITES, hidden(), (Unavailable, None)),
-        (WRITES, Sandbox { allows_network: false, ..hidden() }, (Partial, LANDLOCK)),
+        (RO, with_hidden_folder(), (Partial, LANDLOCK)),
+        (RW, with_hidden_folder(), (Unavailable, None)),
+        (RW, Sandbox { allows_network: false, ..with_hidden_folder() }, (Partial, LANDLOCK)),
     ] {
         let confinement = confinement_of(access, &sandbox, (Some(4), false));
         assert_eq!(
@@ -123,46 +123,46 @@ fn the_boundary_names_every_gap() {
         has_own_user: true,
         ..facts_with(&[Hazard::ServiceFiles, Hazard::Sockets])
     };
-    let unenforced = || Sandbox { enforce: false, ..base() };
+    let unenforced = || Sandbox { enforce: false, ..plain() };
     let file_gaps = &[ServiceFiles, Configuration, ConfigurationFolder, UserFiles][..];
     let all_gaps = &[file_gaps, &[Processes, Signals]].concat()[..];
     let no_gaps = &[][..];
     for (access, sandbox, version, facts, (level, landlock), bubblewrap_gaps) in [
-        (READS, base(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
-        (READS, base(), Some(5), &no_hazards, (BoundaryLevel::Landlock, &[Signals]), no_gaps),
-        (READS, base(), None, &no_hazards, (BoundaryLevel::None, all_gaps), no_gaps),
-        (READS, unenforced(), Some(6), &no_hazards, (BoundaryLevel::None, all_gaps), all_gaps),
-        (READS, nested(), Some(6), &no_hazards, (BoundaryLevel::None, file_gaps), &[UserFiles]),
-        (READS, nested(), Some(5), &no_hazards, (BoundaryLevel::None, all_gaps), &[UserFiles]),
-        (READS, nested(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
-        (READS, base(), Some(6), &sockets, (BoundaryLevel::Landlock, &[Sockets]), no_gaps),
-        (READS, base(), Some(6), &allowed, (BoundaryLevel::Landlock, &[Sockets]), &[Sockets]),
-        (WRITES, base(), Some(6), &no_hazards, (BoundaryLevel::None, file_gaps), &[UserFiles]),
+        (RO, plain(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
+        (RO, plain(), Some(5), &no_hazards, (BoundaryLevel::Landlock, &[Signals]), no_gaps),
+        (RO, plain(), None, &no_hazards, (BoundaryLevel::None, all_gaps), no_gaps),
+        (RO, unenforced(), Some(6), &no_hazards, (BoundaryLevel::None, all_gaps), all_gaps),
+        (RO, nested(), Some(6), &no_hazards, (BoundaryLevel::None, file_gaps), &[UserFiles]),
+        (RO, nested(), Some(5), &no_hazards, (BoundaryLevel::None, all_gaps), &[UserFiles]),
+        (RO, nested(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
+        (RO, plain(), Some(6), &sockets, (BoundaryLevel::Landlock, &[Sockets]), no_gaps),
+        (RO, plain(), Some(6), &allowed, (BoundaryLevel::Landlock, &[Sockets]), &[Sockets]),
+        (RW, plain(), Some(6), &no_hazards, (BoundaryLevel::None, file_gaps), &[UserFiles]),
         (
-            WRITES,
-            base(),
+            RW,
+            plain(),
             Some(6),
             &changeable_folder,
             (BoundaryLevel::None, file_gaps),
             &[ConfigurationFolder, UserFiles],
         ),
-        (WRITES, confined(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
+        (RW, confined(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
         (
-            WRITES,
+            RW,
             confined(),
             Some(6),
             &service_files,
             (BoundaryLevel::Landlock, &[Configuration]),
             no_gaps,
         ),
-        (WRITES, base(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
-        (WRITES, unenforced(), Some(6), &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
+        (RW, plain(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
+        (RW, unenforced(), Some(6), &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
     ] {
         let case = format!("{access:?} {sandbox:?} {version:?} {facts:?}");
-        let capabilities = Capabilities { landlock: version, bubblewrap: false };
+        let capabilities = SandboxCapabilities { landlock: version, bubblewrap: false };
         let boundary = choose_confinement(access, &sandbox, capabilities, facts).boundary;
         assert_eq!(boundary, Boundary { level, gaps: landlock.to_vec() }, "{case}");
-        let capabilities = Capabilities { landlock: version, bubblewrap: true };
+        let capabilities = SandboxCapabilities { landlock: version, bubblewrap: true };
         assert_eq!(
             choose_confinement(access, &sandbox, capabilities, facts).boundary.gaps,
             bubblewrap_gaps,
@@ -176,13 +176,13 @@ fn only_output_of_a_failed_wrapper_is_attributed_to_it() {
     let (bubblewrap, landlock) = (Some(Isolation::Bubblewrap), Some(Isolation::Landlock));
     let bwrap_error = "bwrap: execvp /x: No such file or directory\n";
     for (isolation, exit, stdout, stderr, expected) in [
-        (bubblewrap, Exit::Code(1), "", bwrap_error, true),
-        (landlock, Exit::Code(1), "", bwrap_error, false),
-        (None, Exit::Code(1), "", bwrap_error, false),
-        (bubblewrap, Exit::Code(2), "", bwrap_error, false),
-        (bubblewrap, Exit::Signal(9), "", bwrap_error, false),
-        (bubblewrap, Exit::Code(1), "answer", bwrap_error, false),
-        (bubblewrap, Exit::Code(1), "", "no bwrap: here", false),
+        (bubblewrap, ProcessExit::Code(1), "", bwrap_error, true),
+        (landlock, ProcessExit::Code(1), "", bwrap_error, false),
+        (None, ProcessExit::Code(1), "", bwrap_error, false),
+        (bubblewrap, ProcessExit::Code(2), "", bwrap_error, false),
+        (bubblewrap, ProcessExit::Signal(9), "", bwrap_error, false),
+        (bubblewrap, ProcessExit::Code(1), "answer", bwrap_error, false),
+        (bubblewrap, ProcessExit::Code(1), "", "no bwrap: here", false),
     ] {
         assert_eq!(bwrap_failed(isolation, exit, stdout, stderr), expected, "{exit:?} {stderr}");
     }

@@ -16,7 +16,7 @@ impl AlertScenario {
         let spec = AlertSpec {
             requests_per_minute: 10,
             failure_streak: 3,
-            ledger_free_bytes: 100,
+            min_ledger_free_bytes: 100,
             linger: Duration::from_secs(30),
         };
         let now = Duration::from_secs(second);
@@ -158,7 +158,7 @@ fn a_limit_of_zero_disables_its_alert() {
     let spec = AlertSpec {
         requests_per_minute: 0,
         failure_streak: 0,
-        ledger_free_bytes: 0,
+        min_ledger_free_bytes: 0,
         linger: Duration::ZERO,
     };
     let mut tracker = AlertTracker::default();

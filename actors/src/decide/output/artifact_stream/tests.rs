@@ -49,7 +49,7 @@ fn data_part() -> Part {
 fn visible_pieces(events: impl IntoIterator<Item = ArtifactPiece<Part>>) -> Vec<VisiblePiece> {
     let mut stream = artifact_stream();
     let mut pieces: Vec<_> = events.into_iter().flat_map(|piece| stream.push(piece)).collect();
-    pieces.extend(stream.end());
+    pieces.extend(stream.finish());
     let visible = pieces.into_iter().map(|ArtifactPiece { id, parts, append, last, .. }| {
         let attempt_id = AttemptId::FIRST;
         let stored = assign_ranges(
@@ -177,7 +177,7 @@ fn too_many_open_texts_release_the_least_recently_used() {
     let released = stream.push(first_piece("new", "held"));
     let ids: Vec<_> = released.iter().map(|piece| (piece.id.as_str(), piece.last)).collect();
     assert_eq!(ids, [("new", false), ("1", false)]);
-    assert_eq!(stream.end().len(), MAX_OPEN_TEXTS);
+    assert_eq!(stream.finish().len(), MAX_OPEN_TEXTS);
 }
 
 proptest! {

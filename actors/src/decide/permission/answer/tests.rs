@@ -8,7 +8,7 @@ fn option(id: &str, name: &str, kind: OptionKind) -> QuestionOption {
     QuestionOption { id: id.to_owned(), name: name.to_owned(), kind }
 }
 
-fn question(kind: InteractionKind, options: &[QuestionOption]) -> Question {
+fn question(kind: QuestionKind, options: &[QuestionOption]) -> Question {
     Question {
         kind,
         message: String::new(),
@@ -18,9 +18,9 @@ fn question(kind: InteractionKind, options: &[QuestionOption]) -> Question {
     }
 }
 
-fn permission() -> Question {
+fn permission_question() -> Question {
     question(
-        InteractionKind::ToolPermission,
+        QuestionKind::ToolPermission,
         &[
             option("a1", "Yes", OptionKind::AllowOnce),
             option("a2", "Yes, always", OptionKind::AllowAlways),
@@ -31,13 +31,13 @@ fn permission() -> Question {
     )
 }
 
-fn choice() -> Question {
+fn choice_question() -> Question {
     let options = [
         option("1", "Red", OptionKind::Other),
         option("2", "Blue", OptionKind::Other),
         option("3", "blue", OptionKind::Other),
     ];
-    question(InteractionKind::Choice, &options)
+    question(QuestionKind::Choice, &options)
 }
 
 fn option_answer(id: &str) -> AnswerValue {
@@ -61,19 +61,19 @@ fn every_kind_of_question_takes_its_kinds_of_answers() {
         AnswerValue::Decline,
     ];
     for (kind, words) in [
-        (InteractionKind::ToolPermission, &["allow", "deny", "option"][..]),
-        (InteractionKind::FileApproval, &["allow", "deny", "option"]),
-        (InteractionKind::Choice, &["option", "text", "decline"]),
-        (InteractionKind::Confirmation, &["option", "decline"]),
-        (InteractionKind::TextInput, &["text", "decline"]),
-        (InteractionKind::Form, &["form", "decline"]),
+        (QuestionKind::ToolPermission, &["allow", "deny", "option"][..]),
+        (QuestionKind::FileApproval, &["allow", "deny", "option"]),
+        (QuestionKind::Choice, &["option", "text", "decline"]),
+        (QuestionKind::Confirmation, &["option", "decline"]),
+        (QuestionKind::TextInput, &["text", "decline"]),
+        (QuestionKind::Form, &["form", "decline"]),
     ] {
-        let question = question(kind, &permission().options);
-        let accepted = answers.iter().filter(|answer| check(&question, answer).is_ok());
+        let question = question(kind, &permission_question().options);
+        let accepted = answers.iter().filter(|answer| check_answer(&question, answer).is_ok());
         assert_eq!(accepted.map(AnswerValue::word).collect::<Vec<_>>(), words, "{kind:?}");
         for answer in answers.iter().filter(|answer| !words.contains(&answer.word())) {
             let fault = AnswerFault::WrongKind { question: kind.as_str(), answer: answer.word() };
-            assert_eq!(check(&question, answer), Err(fault));
+            assert_eq!(check_answer(&question, answer), Err(fault));
         }
     }
 }
@@ -90,27 +90,28 @@ fn options_of_a_permission_allow_once_or_deny() {
         ("Yes", Err(AnswerFault::UnknownOption)),
         ("", Err(AnswerFault::UnknownOption)),
     ] {
-        assert_eq!(check(&permission(), &option_answer(id)), expected, "{id}");
+        assert_eq!(check_answer(&permission_question(), &option_answer(id)), expected, "{id}");
     }
 }
 
 #[test]
 fn only_offered_options_are_accepted() {
-    let without_options = question(InteractionKind::Confirmation, &[]);
+    let without_options = question(QuestionKind::Confirmation, &[]);
     let with_options =
-        question(InteractionKind::Confirmation, &[option("ok", "OK", OptionKind::AllowOnce)]);
+        question(QuestionKind::Confirmation, &[option("ok", "OK", OptionKind::AllowOnce)]);
     for (question, id, expected) in [
-        (&choice(), "1", true),
-        (&choice(), "Red", false),
+        (&choice_question(), "1", true),
+        (&choice_question(), "Red", false),
         (&without_options, "yes", true),
         (&without_options, "no", true),
         (&without_options, "ok", false),
         (&with_options, "ok", true),
         (&with_options, "yes", false),
     ] {
-        let answer = check(question, &option_answer(id));
-        let fault = if expected { Ok(option_answer(id)) } else { Err(AnswerFault::UnknownOption) };
-        assert_eq!(answer, fault, "{id}");
+        let result = check_answer(question, &option_answer(id));
+        let expected_result =
+            if expected { Ok(option_answer(id)) } else { Err(AnswerFault::UnknownOption) };
+        assert_eq!(result, expected_result, "{id}");
     }
 }
 
@@ -120,17 +121,18 @@ fn texts_of_answers_are_bounded() {
     let longer = format!("{long}x");
     let deny = |reason: &str| AnswerValue::Deny { reason: Some(reason.to_owned()) };
     let form = |name: &str| AnswerValue::Form { values: json!({"name": name}) };
-    let input = question(InteractionKind::TextInput, &[]);
+    let input = question(QuestionKind::TextInput, &[]);
     assert!(
-        check(&input, &text_answer(&long)).is_ok() && check(&permission(), &deny(&long)).is_ok()
+        check_answer(&input, &text_answer(&long)).is_ok()
+            && check_answer(&permission_question(), &deny(&long)).is_ok()
     );
-    assert_eq!(check(&input, &text_answer(&longer)), Err(AnswerFault::TooLong));
-    assert_eq!(check(&choice(), &text_answer(&longer)), Err(AnswerFault::TooLong));
-    assert_eq!(check(&permission(), &deny(&longer)), Err(AnswerFault::TooLong));
-    let fields = question(InteractionKind::Form, &[]);
-    assert_eq!(check(&fields, &form(&long)), Err(AnswerFault::TooLong));
-    assert!(check(&fields, &form("x")).is_ok());
-    assert_eq!(from_text(&input, &longer), None);
+    assert_eq!(check_answer(&input, &text_answer(&longer)), Err(AnswerFault::TooLong));
+    assert_eq!(check_answer(&choice_question(), &text_answer(&longer)), Err(AnswerFault::TooLong));
+    assert_eq!(check_answer(&permission_question(), &deny(&longer)), Err(AnswerFault::TooLong));
+    let fields = question(QuestionKind::Form, &[]);
+    assert_eq!(check_answer(&fields, &form(&long)), Err(AnswerFault::TooLong));
+    assert!(check_answer(&fields, &form("x")).is_ok());
+    assert_eq!(parse_answer(&input, &longer), None);
 }
 
 #[test]
@@ -155,14 +157,14 @@ fn a_text_allows_by_three_words_only() {
         ("", None),
         ("  ", None),
     ] {
-        assert_eq!(from_text(&permission(), text), expected, "{text:?}");
+        assert_eq!(parse_answer(&permission_question(), text), expected, "{text:?}");
     }
 }
 
 #[test]
 fn names_of_options_do_not_reverse_words() {
     let reversed = question(
-        InteractionKind::ToolPermission,
+        QuestionKind::ToolPermission,
         &[
             option("no", "Reject", OptionKind::AllowOnce),
             option("yes", "Allow", OptionKind::RejectOnce),
@@ -171,28 +173,28 @@ fn names_of_options_do_not_reverse_words() {
         ],
     );
     for word in ["no", "deny", "reject", "yes", "allow", "go", "GO"] {
-        assert_eq!(from_text(&reversed, word), Some(NO_REASON), "{word}");
+        assert_eq!(parse_answer(&reversed, word), Some(NO_REASON), "{word}");
     }
-    assert_eq!(from_text(&reversed, "approve"), Some(AnswerValue::Allow));
+    assert_eq!(parse_answer(&reversed, "approve"), Some(AnswerValue::Allow));
 }
 
 #[test]
 fn a_text_answers_other_questions() {
-    let without_options = question(InteractionKind::Confirmation, &[]);
+    let without_options = question(QuestionKind::Confirmation, &[]);
     let with_options = question(
-        InteractionKind::Confirmation,
+        QuestionKind::Confirmation,
         &[
             option("c", "Continue", OptionKind::AllowOnce),
             option("s", "Stop", OptionKind::RejectOnce),
         ],
     );
-    let input = question(InteractionKind::TextInput, &[]);
-    let form = question(InteractionKind::Form, &[]);
+    let input = question(QuestionKind::TextInput, &[]);
+    let form = question(QuestionKind::Form, &[]);
     for (question, text, expected) in [
-        (&choice(), "red", Some(option_answer("1"))),
-        (&choice(), " 2 ", Some(option_answer("2"))),
-        (&choice(), "blue", Some(text_answer("blue"))), // Two options have this name.
-        (&choice(), " green ", Some(text_answer("green"))),
+        (&choice_question(), "red", Some(option_answer("1"))),
+        (&choice_question(), " 2 ", Some(option_answer("2"))),
+        (&choice_question(), "blue", Some(text_answer("blue"))), // Two options have this name.
+        (&choice_question(), " green ", Some(text_answer("green"))),
         (&without_options, "Yes", Some(option_answer("yes"))),
         (&without_options, "reject", Some(option_answer("no"))),
         (&without_options, "maybe", None),
@@ -205,6 +207,6 @@ fn a_text_answers_other_questions() {
         (&input, " \n", None),
         (&form, "yes", None),
     ] {
-        assert_eq!(from_text(question, text), expected, "{text:?}");
+        assert_eq!(parse_answer(question, text), expected, "{text:?}");
     }
 }

@@ -21,7 +21,7 @@ enum CharTreatment {
 
 /// Returns true if a pattern matches a part of the line in any form. A part begins at a word and ends at the end of
 /// a word.
-pub(super) fn touches(patterns: &[String], line: &str) -> bool {
+pub(super) fn matches_any_part(patterns: &[String], line: &str) -> bool {
     let forms = [
         interpret(line, CharTreatment::Omitted, CharTreatment::Word),
         interpret(line, CharTreatment::Omitted, CharTreatment::Blank),
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_denied_command_is_found_in_every_disguise() {
         for line in DISGUISES {
-            assert!(touches(&["rm *".to_owned()], line), "{line:?}");
+            assert!(matches_any_part(&["rm *".to_owned()], line), "{line:?}");
         }
     }
 
@@ -209,7 +209,7 @@ mod tests {
             "cargo test",
             "",
         ] {
-            assert!(!touches(&["rm *".to_owned()], line), "{line:?}");
+            assert!(!matches_any_part(&["rm *".to_owned()], line), "{line:?}");
         }
     }
 
@@ -231,7 +231,11 @@ mod tests {
             ("''", "ls", false),
             ("*", "ls", true),
         ] {
-            assert_eq!(touches(&[pattern.to_owned()], line), expected, "{pattern:?} {line:?}");
+            assert_eq!(
+                matches_any_part(&[pattern.to_owned()], line),
+                expected,
+                "{pattern:?} {line:?}"
+            );
         }
     }
 
@@ -239,7 +243,7 @@ mod tests {
     fn long_lines_are_read_in_proportional_time() {
         for piece in ["$(", "${", "`", "a ", "'", "\\", "/=", "$a"] {
             let line = piece.repeat(100_000);
-            assert!(!touches(&["rm *x* y".to_owned()], &line), "{piece}");
+            assert!(!matches_any_part(&["rm *x* y".to_owned()], &line), "{piece}");
         }
     }
 }

@@ -29,7 +29,7 @@ fn events_of_run(plan: &TeamPlan, outcomes: &[Outcome]) -> Vec<EventKind> {
     let mut outcomes = outcomes.iter();
     loop {
         let (hop, stage) = match run.next_action() {
-            TeamAction::Plan(hop, step) => {
+            TeamAction::PlanHop(hop, step) => {
                 let (step, agent) = (step.id.clone(), step.agent.clone());
                 (hop, HopStage::Planned { step, agent, input: String::new() })
             }

@@ -32,7 +32,7 @@ fn at(text: &str) -> DateTime<Utc> {
 /// Formats the result of an evaluation: the fires and the missed ones, as `12:00 due` and `10:00+2 missed`.
 fn format_evaluation(evaluation: &DueEvaluation) -> Vec<String> {
     let passed = evaluation.unsubmitted.iter().map(|it| {
-        (it.first, format!("{}+{} {}", it.first.format("%H:%M"), it.times, it.status.as_str()))
+        (it.first, format!("{}+{} {}", it.first.format("%H:%M"), it.time_count, it.status.as_str()))
     });
     let fires = evaluation.to_submit.iter();
     let fires =
@@ -129,7 +129,7 @@ fn years_of_seconds_are_not_iterated() {
     let busy = spec("* * * * * *", MissedPolicy::default());
     let now = at("12:00:00");
     let evaluation = evaluate((&busy).into(), now - TimeDelta::days(400), now);
-    assert_eq!(evaluation.unsubmitted[0].times as usize, MAX_INSPECTED_TIMES);
+    assert_eq!(evaluation.unsubmitted[0].time_count as usize, MAX_INSPECTED_TIMES);
     assert!(evaluation.unsubmitted[0].reason.contains("more than are counted"));
     assert_eq!((evaluation.to_submit.len(), evaluation.cursor), (30, now));
 }
@@ -138,20 +138,17 @@ fn years_of_seconds_are_not_iterated() {
 fn a_busy_schedule_follows_its_overlap_policy() {
     use OverlapPolicy::{Allow, CancelPrevious, Queue, Skip};
     for overlap in [Skip, Queue, CancelPrevious, Allow] {
-        assert_eq!(overlap_decision(overlap, 0, 0), OverlapDecision::Fire);
+        assert_eq!(decide_overlap(overlap, 0, 0), OverlapDecision::Fire);
     }
-    assert_eq!(overlap_decision(Allow, 3, 0), OverlapDecision::Fire);
-    assert!(matches!(overlap_decision(Skip, 1, 0), OverlapDecision::Skip(_)));
-    assert!(matches!(overlap_decision(Skip, 0, 1), OverlapDecision::Skip(_)));
+    assert_eq!(decide_overlap(Allow, 3, 0), OverlapDecision::Fire);
+    assert!(matches!(decide_overlap(Skip, 1, 0), OverlapDecision::Skip(_)));
+    assert!(matches!(decide_overlap(Skip, 0, 1), OverlapDecision::Skip(_)));
     assert_eq!(
-        (overlap_decision(Queue, 1, 0), overlap_decision(Queue, 0, 1)),
+        (decide_overlap(Queue, 1, 0), decide_overlap(Queue, 0, 1)),
         (OverlapDecision::Wait, OverlapDecision::Wait)
     );
-    assert!(matches!(
-        overlap_decision(Queue, 1, MAX_WAITING_OCCURRENCES),
-        OverlapDecision::Skip(_)
-    ));
-    assert_eq!(overlap_decision(CancelPrevious, 1, 0), OverlapDecision::Replace);
+    assert!(matches!(decide_overlap(Queue, 1, MAX_WAITING_OCCURRENCES), OverlapDecision::Skip(_)));
+    assert_eq!(decide_overlap(CancelPrevious, 1, 0), OverlapDecision::Replace);
 }
 
 proptest! {
@@ -174,8 +171,8 @@ proptest! {
             let evaluation = evaluate((&spec).into(), cursor, now);
             for run in &evaluation.unsubmitted {
                 let planned_times = spec.recurrence.due_times_after(cursor).take_while(|it| *it <= run.last);
-                prop_assert!(planned_times.count() >= run.times as usize);
-                decided_times += run.times as usize;
+                prop_assert!(planned_times.count() >= run.time_count as usize);
+                decided_times += run.time_count as usize;
             }
             decided_times += evaluation.to_submit.len();
             prop_assert!(evaluation.cursor >= cursor);

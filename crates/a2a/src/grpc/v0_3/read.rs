@@ -4,7 +4,7 @@ use algonius_actors::model::failure::Failure;
 
 use crate::base64;
 use crate::grpc::conversions::{
-    invalid, optional_text, read_count, read_metadata, read_object, required, required_text,
+    invalid_params, optional_text, read_count, read_metadata, read_object, required, required_text,
 };
 use crate::grpc::proto::a2a_v1 as pb;
 use crate::v0_3::rest::resource_name;
@@ -22,9 +22,9 @@ pub fn send_request(proto: pb::SendMessageRequest) -> Result<SendRequest, Failur
         return Ok(SendRequest {
             message,
             send_mode: SendMode::Blocking,
-            history: HistoryLength::All,
+            history_length: HistoryLength::All,
             accepted_output_modes: Vec::new(),
-            push: None,
+            push_config: None,
             metadata,
         });
     };
@@ -37,15 +37,15 @@ pub fn send_request(proto: pb::SendMessageRequest) -> Result<SendRequest, Failur
     Ok(SendRequest {
         message,
         send_mode: if blocking { SendMode::Blocking } else { SendMode::NonBlocking },
-        history: history(history_length)?,
+        history_length: read_history_length(history_length)?,
         accepted_output_modes,
-        push: push_notification.map(|config| push(None, config)).transpose()?,
+        push_config: push_notification.map(|config| push_config(None, config)).transpose()?,
         metadata,
     })
 }
 
 /// Converts the length of the history; 0 means the whole history.
-pub fn history(length: i32) -> Result<HistoryLength, Failure> {
+pub fn read_history_length(length: i32) -> Result<HistoryLength, Failure> {
     match read_count(length, "history_length")? {
         // The field is not optional on the wire, so 0 cannot be distinguished from absent.
         0 => Ok(HistoryLength::All),
@@ -68,7 +68,7 @@ pub fn message(proto: pb::Message) -> Result<Message, Failure> {
         extensions,
     } = proto;
     if content.is_empty() {
-        return Err(invalid("`request.content` must not be empty"));
+        return Err(invalid_params("`request.content` must not be empty"));
     }
     Ok(Message {
         message_id: required_text(message_id, "request.message_id")?,
@@ -78,7 +78,7 @@ pub fn message(proto: pb::Message) -> Result<Message, Failure> {
             Ok(pb::Role::User) => Role::User,
             Ok(pb::Role::Agent) => Role::Agent,
             Ok(pb::Role::Unspecified) | Err(_) => {
-                return Err(invalid("`request.role` must be ROLE_USER or ROLE_AGENT"));
+                return Err(invalid_params("`request.role` must be ROLE_USER or ROLE_AGENT"));
             }
         },
         parts: content.into_iter().map(part).collect::<Result<_, _>>()?,
@@ -93,7 +93,7 @@ pub fn message(proto: pb::Message) -> Result<Message, Failure> {
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
 pub fn part(proto: pb::Part) -> Result<A2aPart, Failure> {
-    let empty_part = || invalid("a part must have a text, a file or data");
+    let empty_part = || invalid_params("a part must have a text, a file or data");
     let metadata = read_metadata(proto.metadata)?;
     let part_of = |content| A2aPart { content, filename: None, media_type: None, metadata };
     Ok(match proto.part.ok_or_else(empty_part)? {
@@ -107,7 +107,7 @@ pub fn part(proto: pb::Part) -> Result<A2aPart, Failure> {
                 Some(pb::file_part::File::FileWithBytes(bytes)) => {
                     PartContent::Raw(base64::encode(&bytes))
                 }
-                None => return Err(invalid("a file must have its bytes or its address")),
+                None => return Err(invalid_params("a file must have its bytes or its address")),
             };
             let (filename, media_type) = (optional_text(file.name), optional_text(file.mime_type));
             A2aPart { filename, media_type, ..part_of(content) }
@@ -117,13 +117,14 @@ pub fn part(proto: pb::Part) -> Result<A2aPart, Failure> {
 
 /// Returns the id of the task in `tasks/ID`.
 pub fn task_id_of_name(name: &str) -> Result<&str, Failure> {
-    resource_name::parse_task_id(name).ok_or_else(|| invalid("a task's name must be `tasks/ID`"))
+    resource_name::parse_task_id(name)
+        .ok_or_else(|| invalid_params("a task's name must be `tasks/ID`"))
 }
 
 /// Returns the ids in `tasks/ID/pushNotificationConfigs/ID`; the second one is optional.
 pub fn push_config_ids_of_name(name: &str) -> Result<(&str, Option<&str>), Failure> {
     let text = "the name of a push configuration must be `tasks/ID/pushNotificationConfigs/ID`";
-    resource_name::parse_push_config_ids(name).ok_or_else(|| invalid(text))
+    resource_name::parse_push_config_ids(name).ok_or_else(|| invalid_params(text))
 }
 
 /// Reads a push configuration.
@@ -135,7 +136,7 @@ pub fn push_config_request(
 ) -> Result<PushConfig, Failure> {
     let task_id = task_id_of_name(&proto.parent)?.to_owned();
     let config = required(proto.config, "config")?.push_notification_config;
-    let config = push(Some(task_id), required(config, "config.push_notification_config")?)?;
+    let config = push_config(Some(task_id), required(config, "config.push_notification_config")?)?;
     Ok(PushConfig { id: optional_text(proto.config_id).or(config.id), ..config })
 }
 
@@ -143,7 +144,7 @@ pub fn push_config_request(
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn push(
+pub fn push_config(
     task_id: Option<String>,
     proto: pb::PushNotificationConfig,
 ) -> Result<PushConfig, Failure> {
@@ -165,6 +166,6 @@ fn read_authentication(
     match (proto.schemes.into_iter().find(|scheme| !scheme.is_empty()), credentials) {
         (Some(scheme), credentials) => Ok(Some(PushAuthentication { scheme, credentials })),
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(invalid("`authentication.schemes` must not be empty")),
+        (None, Some(_)) => Err(invalid_params("`authentication.schemes` must not be empty")),
     }
 }

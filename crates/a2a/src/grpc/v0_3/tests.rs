@@ -101,7 +101,7 @@ proptest! {
         let (task, config) = read::push_config_ids_of_name(&registration.name).expect("a name");
         prop_assert_eq!((Some(task), config), (original.task_id.as_deref(), original.id.as_deref()));
         let config = registration.push_notification_config.expect("a registration");
-        prop_assert_eq!(read::push(Some(task.to_owned()), config), Ok(original));
+        prop_assert_eq!(read::push_config(Some(task.to_owned()), config), Ok(original));
     }
 
     #[test]
@@ -114,7 +114,7 @@ proptest! {
 
 #[test]
 fn a_missing_history_length_means_all() {
-    assert_eq!(read::history(0), Ok(HistoryLength::All));
-    assert_eq!(read::history(2), Ok(HistoryLength::Last(2)));
-    assert!(read::history(-1).is_err());
+    assert_eq!(read::read_history_length(0), Ok(HistoryLength::All));
+    assert_eq!(read::read_history_length(2), Ok(HistoryLength::Last(2)));
+    assert!(read::read_history_length(-1).is_err());
 }

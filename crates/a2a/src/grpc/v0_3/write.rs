@@ -5,20 +5,20 @@ use std::collections::HashMap;
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
-use crate::grpc::conversions::{decode_base64, to_struct, to_timestamp, write_metadata};
+use crate::grpc::conversions::{decode_base64, to_proto_struct, to_timestamp, write_metadata};
 use crate::grpc::proto::a2a_v1 as pb;
 use crate::v0_3::rest::resource_name;
 use crate::v1::{
     A2aPart, Artifact, ArtifactUpdate, Binding, Card, CardSecurity, Message, Metadata, PartContent,
-    ProtocolVersion, Provider, PushConfig, Role, SendResponse, Skill, StatusUpdate, StreamEvent,
-    Task, TaskState, TaskStatus,
+    ProtocolVersion, ProviderOrganization, PushConfig, Role, SendResponse, Skill, StatusUpdate,
+    StreamEvent, Task, TaskState, TaskStatus,
 };
 
 /// Writes the answer to a sent message.
 ///
 /// # Errors
 /// Fails if a value does not fit the wire format.
-pub fn reply(reply: SendResponse) -> Result<pb::SendMessageResponse, Failure> {
+pub fn send_response(reply: SendResponse) -> Result<pb::SendMessageResponse, Failure> {
     use pb::send_message_response::Payload;
     let payload = match reply {
         SendResponse::Task(answer) => Payload::Task(task(answer)?),
@@ -161,7 +161,7 @@ fn part(part: A2aPart) -> Result<pb::Part, Failure> {
         PartContent::Raw(raw) => file(pb::file_part::File::FileWithBytes(decode_base64(&raw)?)),
         PartContent::Url(url) => file(pb::file_part::File::FileWithUri(url)),
         PartContent::Data(data) => {
-            pb::part::Part::Data(pb::DataPart { data: Some(to_struct(wrap_in_object(data))) })
+            pb::part::Part::Data(pb::DataPart { data: Some(to_proto_struct(wrap_in_object(data))) })
         }
     };
     Ok(pb::Part { part: Some(part), metadata: write_metadata(metadata) })
@@ -229,7 +229,7 @@ pub fn card(card: Card) -> pb::AgentCard {
         documentation_url: details.documentation_url.unwrap_or_default(),
         capabilities: Some(pb::AgentCapabilities {
             streaming: card.capabilities.streaming,
-            push_notifications: card.capabilities.push,
+            push_notifications: card.capabilities.push_notifications,
             extensions: extensions.collect(),
         }),
         security_schemes,
@@ -265,8 +265,8 @@ fn skill(skill: Skill) -> pb::AgentSkill {
     }
 }
 
-fn provider(provider: Provider) -> pb::AgentProvider {
-    let Provider { organization, url } = provider;
+fn provider(provider: ProviderOrganization) -> pb::AgentProvider {
+    let ProviderOrganization { organization, url } = provider;
     pb::AgentProvider { url, organization }
 }
 

@@ -4,7 +4,7 @@ use algonius_actors::model::failure::Failure;
 
 use crate::base64;
 use crate::grpc::conversions::{
-    invalid, optional_text, read_count, read_json, read_metadata, read_time, required,
+    invalid_params, optional_text, read_count, read_json, read_metadata, read_time, required,
     required_text,
 };
 use crate::grpc::proto::lf_a2a_v1 as pb;
@@ -34,9 +34,9 @@ pub fn send_request(proto: pb::SendMessageRequest) -> Result<SendRequest, Failur
     Ok(SendRequest {
         message: message(required(proto_message, "message")?)?,
         send_mode: if return_immediately { SendMode::NonBlocking } else { SendMode::Blocking },
-        history: history(history_length)?,
+        history_length: read_history_length(history_length)?,
         accepted_output_modes,
-        push: task_push_notification_config.map(push).transpose()?,
+        push_config: task_push_notification_config.map(push_config).transpose()?,
         metadata: read_metadata(proto_metadata)?,
     })
 }
@@ -45,7 +45,7 @@ pub fn send_request(proto: pb::SendMessageRequest) -> Result<SendRequest, Failur
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn history(length: Option<i32>) -> Result<HistoryLength, Failure> {
+pub fn read_history_length(length: Option<i32>) -> Result<HistoryLength, Failure> {
     length.map_or(Ok(HistoryLength::All), |length| {
         read_count(length, "history_length").map(HistoryLength::Last)
     })
@@ -82,18 +82,20 @@ pub fn list_request(proto: pb::ListTasksRequest) -> Result<ListRequest, Failure>
 
 fn read_state(number: i32) -> Result<Option<TaskState>, Failure> {
     let state = pb::TaskState::try_from(number);
-    Ok(Some(match state.map_err(|_unknown| invalid("`status` must be a state of tasks"))? {
-        // The zero value of an enumeration means that the field is absent.
-        pb::TaskState::Unspecified => return Ok(None),
-        pb::TaskState::Submitted => TaskState::Submitted,
-        pb::TaskState::Working => TaskState::Working,
-        pb::TaskState::Completed => TaskState::Completed,
-        pb::TaskState::Failed => TaskState::Failed,
-        pb::TaskState::Canceled => TaskState::Canceled,
-        pb::TaskState::InputRequired => TaskState::InputRequired,
-        pb::TaskState::Rejected => TaskState::Rejected,
-        pb::TaskState::AuthRequired => TaskState::AuthRequired,
-    }))
+    Ok(Some(
+        match state.map_err(|_unknown| invalid_params("`status` must be a state of tasks"))? {
+            // The zero value of an enumeration means that the field is absent.
+            pb::TaskState::Unspecified => return Ok(None),
+            pb::TaskState::Submitted => TaskState::Submitted,
+            pb::TaskState::Working => TaskState::Working,
+            pb::TaskState::Completed => TaskState::Completed,
+            pb::TaskState::Failed => TaskState::Failed,
+            pb::TaskState::Canceled => TaskState::Canceled,
+            pb::TaskState::InputRequired => TaskState::InputRequired,
+            pb::TaskState::Rejected => TaskState::Rejected,
+            pb::TaskState::AuthRequired => TaskState::AuthRequired,
+        },
+    ))
 }
 
 /// Reads a message.
@@ -112,7 +114,7 @@ pub fn message(proto: pb::Message) -> Result<Message, Failure> {
         reference_task_ids,
     } = proto;
     if parts.is_empty() {
-        return Err(invalid("`message.parts` must not be empty"));
+        return Err(invalid_params("`message.parts` must not be empty"));
     }
     Ok(Message {
         message_id: required_text(message_id, "message.message_id")?,
@@ -122,7 +124,7 @@ pub fn message(proto: pb::Message) -> Result<Message, Failure> {
             Ok(pb::Role::User) => Role::User,
             Ok(pb::Role::Agent) => Role::Agent,
             Ok(pb::Role::Unspecified) | Err(_) => {
-                return Err(invalid("`message.role` must be ROLE_USER or ROLE_AGENT"));
+                return Err(invalid_params("`message.role` must be ROLE_USER or ROLE_AGENT"));
             }
         },
         parts: parts.into_iter().map(part).collect::<Result<_, _>>()?,
@@ -143,7 +145,7 @@ pub fn part(proto: pb::Part) -> Result<A2aPart, Failure> {
         Some(pb::part::Content::Raw(bytes)) => PartContent::Raw(base64::encode(&bytes)),
         Some(pb::part::Content::Url(url)) => PartContent::Url(url),
         Some(pb::part::Content::Data(data)) => PartContent::Data(read_json(data)?),
-        None => return Err(invalid("a part must have `text`, `raw`, `url` or `data`")),
+        None => return Err(invalid_params("a part must have `text`, `raw`, `url` or `data`")),
     };
     let (filename, media_type) = (optional_text(filename), optional_text(media_type));
     Ok(A2aPart { content, filename, media_type, metadata: read_metadata(proto_metadata)? })
@@ -153,7 +155,7 @@ pub fn part(proto: pb::Part) -> Result<A2aPart, Failure> {
 ///
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
-pub fn push(proto: pb::TaskPushNotificationConfig) -> Result<PushConfig, Failure> {
+pub fn push_config(proto: pb::TaskPushNotificationConfig) -> Result<PushConfig, Failure> {
     let pb::TaskPushNotificationConfig { tenant: _, id, task_id, url, token, authentication } =
         proto;
     let authentication = authentication.map(|auth| {

@@ -82,7 +82,7 @@ proptest! {
 
     #[test]
     fn registrations_survive_a_round_trip(original in any_push_config()) {
-        prop_assert_eq!(read::push(write::push_config(original.clone())), Ok(original));
+        prop_assert_eq!(read::push_config(write::push_config(original.clone())), Ok(original));
     }
 
     #[test]
@@ -97,7 +97,7 @@ proptest! {
 fn absent_grpc_fields_have_no_assumed_value() {
     let request = pb::ListTasksRequest::default();
     assert_eq!(read::list_request(request), Ok(ListRequest::default()));
-    assert_eq!(read::history(None), Ok(HistoryLength::All));
-    assert_eq!(read::history(Some(0)), Ok(HistoryLength::Last(0)));
-    assert!(read::history(Some(-1)).is_err());
+    assert_eq!(read::read_history_length(None), Ok(HistoryLength::All));
+    assert_eq!(read::read_history_length(Some(0)), Ok(HistoryLength::Last(0)));
+    assert!(read::read_history_length(Some(-1)).is_err());
 }

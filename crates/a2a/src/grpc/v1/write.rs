@@ -5,20 +5,20 @@ use std::collections::HashMap;
 use algonius_actors::model::failure::Failure;
 
 use crate::grpc::conversions::{
-    decode_base64, saturating_i32, to_timestamp, to_value, write_metadata,
+    decode_base64, saturating_i32, to_proto_value, to_timestamp, write_metadata,
 };
 use crate::grpc::proto::lf_a2a_v1 as pb;
 use crate::v1::{
     A2aPart, Artifact, ArtifactUpdate, Binding, Card, CardSecurity, Interface, ListPage, Message,
-    PartContent, ProtocolVersion, Provider, PushConfig, Role, SendResponse, Skill, StatusUpdate,
-    StreamEvent, Task, TaskState, TaskStatus,
+    PartContent, ProtocolVersion, ProviderOrganization, PushConfig, Role, SendResponse, Skill,
+    StatusUpdate, StreamEvent, Task, TaskState, TaskStatus,
 };
 
 /// Writes the answer to a sent message.
 ///
 /// # Errors
 /// Fails if a value does not fit the wire format.
-pub fn reply(reply: SendResponse) -> Result<pb::SendMessageResponse, Failure> {
+pub fn send_response(reply: SendResponse) -> Result<pb::SendMessageResponse, Failure> {
     use pb::send_message_response::Payload;
     let payload = match reply {
         SendResponse::Task(answer) => Payload::Task(task(answer)?),
@@ -159,7 +159,7 @@ fn part(part: A2aPart) -> Result<pb::Part, Failure> {
         PartContent::Text(text) => pb::part::Content::Text(text),
         PartContent::Raw(raw) => pb::part::Content::Raw(decode_base64(&raw)?),
         PartContent::Url(url) => pb::part::Content::Url(url),
-        PartContent::Data(data) => pb::part::Content::Data(to_value(data)),
+        PartContent::Data(data) => pb::part::Content::Data(to_proto_value(data)),
     };
     Ok(pb::Part {
         content: Some(content),
@@ -222,7 +222,7 @@ pub fn card(card: Card) -> pb::AgentCard {
         documentation_url: details.documentation_url,
         capabilities: Some(pb::AgentCapabilities {
             streaming: Some(card.capabilities.streaming),
-            push_notifications: Some(card.capabilities.push),
+            push_notifications: Some(card.capabilities.push_notifications),
             extensions: extensions.collect(),
             extended_agent_card: Some(card.capabilities.has_extended_card),
         }),
@@ -264,8 +264,8 @@ fn skill(skill: Skill) -> pb::AgentSkill {
     }
 }
 
-fn provider(provider: Provider) -> pb::AgentProvider {
-    let Provider { organization, url } = provider;
+fn provider(provider: ProviderOrganization) -> pb::AgentProvider {
+    let ProviderOrganization { organization, url } = provider;
     pb::AgentProvider { url, organization }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{DIALECT, resource_name};
 use crate::dialect;
-use crate::json_object::{ObjectFields, invalid};
+use crate::json_object::{ObjectFields, invalid_params};
 use crate::v1::{
     HistoryLength, ListRequest, PushConfig, PushQuery, SendMode, SendRequest, SendResponse,
     StreamEvent, Task, TaskQuery,
@@ -36,7 +36,7 @@ pub fn parse_body(bytes: &[u8]) -> Result<Value, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn send(body: Value) -> Result<SendRequest, Failure> {
-    let mut fields = ObjectFields::of(body)?;
+    let mut fields = ObjectFields::from_value(body)?;
     // The `.proto` file of 0.3 names the message `request`, the text of the specification `message`.
     let message = match fields.object("request")? {
         None => fields.required_object("message")?,
@@ -44,7 +44,7 @@ pub fn send(body: Value) -> Result<SendRequest, Failure> {
     };
     if message.contains("parts") && !message.contains("content") {
         let text = "a message of 0.3 has `content`; for 1.0 send the header `A2A-Version: 1.0`";
-        return Err(invalid(text));
+        return Err(invalid_params(text));
     }
     let configuration = fields.object("configuration")?;
     let is_configured = configuration.is_some();
@@ -55,17 +55,17 @@ pub fn send(body: Value) -> Result<SendRequest, Failure> {
         push => push,
     };
     let is_blocking = configuration.boolean("blocking")?.unwrap_or(!is_configured);
-    let history = match dialect::read_history_length(&mut configuration)? {
+    let history_length = match dialect::read_history_length(&mut configuration)? {
         HistoryLength::Last(0) => HistoryLength::All,
         history @ (HistoryLength::All | HistoryLength::Last(_)) => history,
     };
     Ok(SendRequest {
         message: DIALECT.read_message(message)?,
         send_mode: if is_blocking { SendMode::Blocking } else { SendMode::NonBlocking },
-        history,
+        history_length,
         accepted_output_modes: configuration.texts("acceptedOutputModes")?,
-        push: push.map(dialect::read_push_config).transpose()?,
-        metadata: fields.data("metadata")?,
+        push_config: push.map(dialect::read_push_config).transpose()?,
+        metadata: fields.json_map("metadata")?,
     })
 }
 
@@ -107,7 +107,7 @@ pub fn subscribe(body: Value) -> Result<String, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn push_set(body: Value) -> Result<PushConfig, Failure> {
-    let mut fields = ObjectFields::of(body)?;
+    let mut fields = ObjectFields::from_value(body)?;
     let task_id = fields.required_text("taskId")?;
     let outer_id = check_resource_names(&mut fields, &task_id)?;
     let config_id = fields.non_empty_text("configId")?;
@@ -135,7 +135,7 @@ fn check_resource_names(
         parent.as_deref().map(|parent| resource_name::parse_task_id(parent).unwrap_or_default());
     let named_id = ids.map(|(task, _)| task);
     if [parent_id, named_id].into_iter().flatten().any(|named_id| named_id != task_id) {
-        return Err(invalid(format!(
+        return Err(invalid_params(format!(
             "`{}` must name the task of the path",
             fields.field_path("name")
         )));
@@ -173,8 +173,8 @@ pub fn push_delete(query: Value) -> Result<PushQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn reply(answer: Value) -> Result<SendResponse, Failure> {
-    DIALECT.read_reply(answer)
+pub fn send_response(answer: Value) -> Result<SendResponse, Failure> {
+    DIALECT.read_send_response(answer)
 }
 
 /// Reads a task.
@@ -182,7 +182,7 @@ pub fn reply(answer: Value) -> Result<SendResponse, Failure> {
 /// # Errors
 /// `invalid-params`, naming the field.
 pub fn task(answer: Value) -> Result<Task, Failure> {
-    DIALECT.read_task(ObjectFields::of(answer)?)
+    DIALECT.read_task(ObjectFields::from_value(answer)?)
 }
 
 /// Reads an event of a stream.

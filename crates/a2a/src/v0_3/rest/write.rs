@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{DIALECT, resource_name};
 use crate::json_object::{ObjectBuilder, saturating_i32};
-use crate::v0_3::write::push_without_task_id;
+use crate::v0_3::write::push_config_without_task_id;
 use crate::v1::{ListPage, Message, PushConfig, SendResponse, StreamEvent, Task};
 
 /// Writes a message.
@@ -15,8 +15,8 @@ pub fn message(message: Message) -> Value {
 
 /// Writes the answer to a message.
 #[must_use]
-pub fn reply(reply: SendResponse) -> Value {
-    DIALECT.write_reply(reply)
+pub fn send_response(reply: SendResponse) -> Value {
+    DIALECT.write_send_response(reply)
 }
 
 /// Writes a task.
@@ -36,7 +36,7 @@ pub fn event(event: StreamEvent) -> Value {
 pub fn page(page: ListPage) -> Value {
     let ListPage { tasks, next_page_token, page_size, total_size } = page;
     let tasks: Vec<_> = tasks.into_iter().map(task).collect();
-    ObjectBuilder::of("tasks", tasks)
+    ObjectBuilder::from_field("tasks", tasks)
         .with("nextPageToken", next_page_token)
         .with("pageSize", page_size)
         .with("totalSize", saturating_i32(total_size))
@@ -45,20 +45,20 @@ pub fn page(page: ListPage) -> Value {
 
 /// Writes a push configuration. A configuration without an id gets the id of its task.
 #[must_use]
-pub fn push(config: PushConfig) -> Value {
+pub fn push_config(config: PushConfig) -> Value {
     let task_id = config.task_id.clone().unwrap_or_default();
     // The name of a resource must not end with a slash.
     let id = config.id.clone().unwrap_or_else(|| task_id.clone());
-    ObjectBuilder::of("name", resource_name::push_config_name(&task_id, &id))
-        .with("pushNotificationConfig", push_without_task_id(config))
+    ObjectBuilder::from_field("name", resource_name::push_config_name(&task_id, &id))
+        .with("pushNotificationConfig", push_config_without_task_id(config))
         .into()
 }
 
 /// Writes all push configurations of a task on one page.
 #[must_use]
 pub fn push_configs(configs: Vec<PushConfig>) -> Value {
-    let configs: Vec<_> = configs.into_iter().map(push).collect();
-    ObjectBuilder::of("configs", configs).with("nextPageToken", "").into()
+    let configs: Vec<_> = configs.into_iter().map(push_config).collect();
+    ObjectBuilder::from_field("configs", configs).with("nextPageToken", "").into()
 }
 
 /// Returns the empty answer: an object without members.

@@ -11,7 +11,7 @@ use algonius_actors::model::interaction::{
     InteractionRequestKey, InteractionState,
 };
 use algonius_actors::model::permission::PermissionVerdict;
-use algonius_actors::ports::interactions::CloseOutcome;
+use algonius_actors::ports::interaction_store::CloseOutcome;
 use algonius_actors::ports::ledger::{ClaimCommand, ClaimResult, Settlement, WriteBatch};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -20,7 +20,7 @@ use super::{
     InteractionPorts, answer_text, answered_end, by_ann, closed_event, end_without_answer,
     execution_filter, permission_request, with_end,
 };
-use crate::conformance::State::{Failed, Running, Starting};
+use crate::conformance::ExecutionState::{Failed, Running, Starting};
 use crate::conformance::{
     at_second, claim_command, event_numbers, load_record, settlement, state_change,
 };
@@ -74,8 +74,14 @@ pub(crate) async fn an_end_without_an_interaction_changes_nothing(ports: Interac
     assert_eq!(ports.interactions.interaction(unknown).await.unwrap(), None);
     // An interaction is neither delivered while it is open, nor closed as open.
     ports.interactions.record_delivery(interaction.id, at_second(6)).await.unwrap();
-    let none = end_without_answer(InteractionState::Open, AnswerSource::Agent, 6);
-    assert!(ports.interactions.close(interaction.id, none.clone(), none).await.is_err());
+    let end_in_open_state = end_without_answer(InteractionState::Open, AnswerSource::Agent, 6);
+    assert!(
+        ports
+            .interactions
+            .close(interaction.id, end_in_open_state.clone(), end_in_open_state)
+            .await
+            .is_err()
+    );
     assert_eq!(ports.load(interaction.id).await, interaction);
     assert_eq!(
         ports.open_count_and_state(interaction.request_key.execution).await,
@@ -132,12 +138,12 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_attempt(ports: InteractionPo
         let id = interaction.request_key.execution;
         ports.interactions.close(interaction.id, end.clone(), redacted_end.clone()).await.unwrap();
         let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
-        assert!(ports.ledger.record(id, fence, vec![(at_second(7), failed)]).await.unwrap());
+        assert!(ports.ledger.append_events(id, fence, vec![(at_second(7), failed)]).await.unwrap());
         assert_eq!(ports.load(interaction.id).await, with_end(&interaction, &end));
         if is_settled {
             let batch = WriteBatch::default();
-            let end = Settlement { batch, ..settlement(id, fence, Outcome::Failed) };
-            assert!(ports.ledger.settle(end).await.unwrap());
+            let failed_settlement = Settlement { batch, ..settlement(id, fence, Outcome::Failed) };
+            assert!(ports.ledger.settle(failed_settlement).await.unwrap());
         } else {
             next_claim(&ports, id, fence, 2).await;
         }
@@ -170,7 +176,7 @@ pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPort
         assert_eq!(event_numbers(&ports.ledger, id).await, (1..=8).collect::<Vec<_>>());
         let row = load_record(&ports.ledger, id).await;
         assert_eq!(
-            (row.requested_input.open_interactions, row.outcome, row.last_event),
+            (row.requested_input.open_interactions, row.outcome, row.last_event_number),
             (0, Some(outcome), 8)
         );
         let decisions = ports.load_decisions(id).await;
@@ -191,7 +197,7 @@ pub(crate) async fn the_next_claim_closes_earlier_interactions(ports: Interactio
     let done = ports.open(permission_request(id, "2", 6), fence).await;
     ports.close(done.id, &answer).await;
     let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
-    assert!(ports.ledger.record(id, fence, vec![(at_second(7), failed)]).await.unwrap());
+    assert!(ports.ledger.append_events(id, fence, vec![(at_second(7), failed)]).await.unwrap());
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::Working));
     next_claim(&ports, id, fence, 2).await;
     let lost = end_without_answer(InteractionState::Lost, AnswerSource::ProcessEnd, 8);
@@ -203,8 +209,7 @@ pub(crate) async fn the_next_claim_closes_earlier_interactions(ports: Interactio
         Some(&closed_event(interaction.id, &lost))
     );
     let events = ports.ledger.events(id, 0).await.unwrap();
-    let is_start =
-        |event: &EventKind| matches!(event, EventKind::StateChanged(moved) if moved.to == Starting);
+    let is_start = |event: &EventKind| matches!(event, EventKind::StateChanged(change) if change.to == Starting);
     assert!(
         is_start(&events.last().unwrap().data),
         "the claim follows the ends of the attempt before"
@@ -233,7 +238,7 @@ pub(crate) async fn a_claim_keeps_the_interactions_of_its_attempt(ports: Interac
     let request_key = InteractionRequestKey { attempt, ..other.request_key.clone() };
     let current = ports.open(Interaction { request_key, ..other }, fence).await;
     let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
-    assert!(ports.ledger.record(id, fence, vec![(at_second(7), failed)]).await.unwrap());
+    assert!(ports.ledger.append_events(id, fence, vec![(at_second(7), failed)]).await.unwrap());
     next_claim(&ports, id, fence, 2).await;
     assert_eq!(ports.load(current.id).await, current);
     assert_eq!(ports.load(interaction.id).await.state, InteractionState::Lost);

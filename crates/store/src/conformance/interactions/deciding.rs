@@ -1,19 +1,19 @@
 //! Conformance tests of permission decisions.
 
 use algonius_actors::model::execution::{AttemptId, Outcome};
-use algonius_actors::model::host::storage_stats::Deletion;
+use algonius_actors::model::host::storage_stats::DeletionOutcome;
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
-    AnswerSource, AnswerValue, InteractionFilter, InteractionKind, InteractionState,
+    AnswerSource, AnswerValue, InteractionFilter, InteractionState, QuestionKind,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision, PermissionVerdict};
-use algonius_actors::ports::interactions::CloseOutcome;
+use algonius_actors::ports::interaction_store::CloseOutcome;
 use uuid::Uuid;
 
 use super::{
     InteractionPorts, answer_text, answered_end, by_ann, end_without_answer, permission_request,
 };
-use crate::conformance::State::Completed;
+use crate::conformance::ExecutionState::Completed;
 use crate::conformance::{agent, at_second, load_record, settlement};
 
 pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: InteractionPorts) {
@@ -30,7 +30,7 @@ pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: Inter
         (answered_with(AnswerValue::Decline), None),
         (answered_with(answer_text("why?")), None),
     ] {
-        for kind in InteractionKind::ALL.iter().copied() {
+        for kind in QuestionKind::ALL.iter().copied() {
             let (id, fence) = ports.running_execution().await;
             let mut interaction = permission_request(id, "1", 5);
             interaction.question.kind = kind;
@@ -95,18 +95,18 @@ pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
     assert_eq!((answered.interaction, &answered.source), (Some(interaction.id), &by_ann()));
     let rows = [0, 1, 2, 3, 5].map(|index: usize| numbered_decisions[index].1.clone());
     assert_eq!(rows[..], rules);
-    let at = |indexes: &[usize]| {
+    let decisions_at = |indexes: &[usize]| {
         indexes.iter().map(|index| numbered_decisions[*index].clone()).collect::<Vec<_>>()
     };
     let odd = Some(AgentId::new("agent-1").unwrap());
     let page = DecisionFilter { after: 2, limit: 3, ..DecisionFilter::default() };
-    assert_eq!(listed(page).await, at(&[2, 3, 4]));
+    assert_eq!(listed(page).await, decisions_at(&[2, 3, 4]));
     let filter = DecisionFilter { agent: odd.clone(), ..DecisionFilter::default() };
-    assert_eq!(listed(filter.clone()).await, at(&[0, 2, 5]));
-    assert_eq!(listed(DecisionFilter { after: 1, limit: 1, ..filter }).await, at(&[2]));
+    assert_eq!(listed(filter.clone()).await, decisions_at(&[0, 2, 5]));
+    assert_eq!(listed(DecisionFilter { after: 1, limit: 1, ..filter }).await, decisions_at(&[2]));
     let execution = Some(interaction.request_key.execution);
     let filter = DecisionFilter { execution, ..DecisionFilter::default() };
-    assert_eq!(listed(filter.clone()).await, at(&[4]));
+    assert_eq!(listed(filter.clone()).await, decisions_at(&[4]));
     assert_eq!(listed(DecisionFilter { agent: odd, ..filter }).await, []);
 }
 
@@ -118,7 +118,7 @@ pub(crate) async fn a_removed_execution_leaves_its_decisions(ports: InteractionP
     let decisions = ports.load_decisions(id).await;
     assert_eq!(decisions.len(), 1);
     assert_eq!(load_record(&ports.ledger, id).await.state, Completed);
-    assert_eq!(ports.history.remove(id).await.unwrap(), Deletion::Removed);
+    assert_eq!(ports.history.remove(id).await.unwrap(), DeletionOutcome::Removed);
     assert_eq!(ports.interactions.interaction(interaction.id).await.unwrap(), None);
     assert_eq!(ports.list_ids(InteractionFilter::default()).await, [other.id]);
     let late = answered_end(AnswerValue::Allow, 10);

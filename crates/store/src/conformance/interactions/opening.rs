@@ -5,17 +5,17 @@ use algonius_actors::model::execution::record::{ExecutionPageQuery, PublicState}
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
-    AnswerSource, AnswerValue, Interaction, InteractionFilter, InteractionId, InteractionKind,
-    InteractionRequestKey, InteractionState,
+    AnswerSource, AnswerValue, Interaction, InteractionFilter, InteractionId,
+    InteractionRequestKey, InteractionState, QuestionKind,
 };
-use algonius_actors::ports::interactions::{CloseOutcome, OpenOutcome};
+use algonius_actors::ports::interaction_store::{CloseOutcome, OpenOutcome};
 use uuid::Uuid;
 
 use super::{
     InteractionPorts, answer_text, answered_end, end_without_answer, execution_filter,
     permission_request, with_end,
 };
-use crate::conformance::State::{Failed, Running, Starting};
+use crate::conformance::ExecutionState::{Failed, Running, Starting};
 use crate::conformance::paging::all_executions_query;
 use crate::conformance::{
     accept_execution, at_second, claim_execution, load_record, retry_execution, settlement,
@@ -33,7 +33,7 @@ pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: Interactio
     assert_eq!(load_record(&ports.ledger, id).await.changed_at, at_second(5));
     let opened = EventKind::InteractionOpened {
         interaction: interaction.id,
-        question: InteractionKind::ToolPermission,
+        question: QuestionKind::ToolPermission,
         message: interaction.question.message.clone(),
         tool: Some("Bash".to_owned()),
         due_at: at_second(305),
@@ -47,7 +47,7 @@ pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: Interactio
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::Working));
     assert_eq!(ports.ledger.page(query.clone()).await.unwrap().total, 0);
     let run = EventKind::StateChanged(state_change(Starting, Running, 6));
-    assert!(ports.ledger.record(id, fence, vec![(at_second(6), run)]).await.unwrap());
+    assert!(ports.ledger.append_events(id, fence, vec![(at_second(6), run)]).await.unwrap());
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::InputRequired));
     let page = ports.ledger.page(query.clone()).await.unwrap();
     assert_eq!(
@@ -73,29 +73,34 @@ pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: Inter
     let (interaction, fence) = ports.open_interaction().await;
     let id = interaction.request_key.execution;
     let repeated_question = || permission_request(id, "1", 7);
-    let known = async || match ports.interactions.open(repeated_question(), fence).await.unwrap() {
-        OpenOutcome::Existing(known) => *known,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(known().await, interaction);
+    let open_repeated =
+        async || match ports.interactions.open(repeated_question(), fence).await.unwrap() {
+            OpenOutcome::Existing(known) => *known,
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(open_repeated().await, interaction);
     assert_eq!(ports.open_count_and_state(id).await.0, 1);
     let end = answered_end(answer_text("the secret"), 8);
     let redacted_end = answered_end(answer_text("***"), 8);
     ports.interactions.close(interaction.id, end.clone(), redacted_end.clone()).await.unwrap();
-    assert_eq!(known().await, with_end(&interaction, &end), "an answer without delivery is raw");
+    assert_eq!(
+        open_repeated().await,
+        with_end(&interaction, &end),
+        "an answer without delivery is raw"
+    );
     ports.interactions.record_delivery(interaction.id, at_second(9)).await.unwrap();
     let delivered =
         Interaction { delivered_at: Some(at_second(9)), ..with_end(&interaction, &redacted_end) };
-    assert_eq!(known().await, delivered);
-    let of_request = ports.interactions.interaction_of_request(&interaction.request_key).await;
-    assert_eq!(of_request.unwrap(), Some(delivered));
+    assert_eq!(open_repeated().await, delivered);
+    let found = ports.interactions.find_by_request_key(&interaction.request_key).await;
+    assert_eq!(found.unwrap(), Some(delivered));
     assert_eq!(ports.interaction_events(id).await.len(), 2);
     // Another request, another attempt or another execution is another place.
     let retry = AttemptId { turn: 1, attempt: 2 };
     let other = permission_request(id, "1", 9);
     let request_key = InteractionRequestKey { attempt: retry, ..other.request_key.clone() };
-    let of_request = ports.interactions.interaction_of_request(&request_key).await;
-    assert_eq!(of_request.unwrap(), None);
+    let found = ports.interactions.find_by_request_key(&request_key).await;
+    assert_eq!(found.unwrap(), None);
     ports.open(Interaction { request_key, ..other }, fence).await;
     ports.open(permission_request(id, "01", 9), fence).await;
     ports.open_interaction().await;
@@ -120,7 +125,7 @@ pub(crate) async fn an_invalid_claim_opens_no_interaction(ports: InteractionPort
     // The clean-up after the end, and a failed attempt that waits for the next one.
     let (id, fence) = ports.running_execution().await;
     let failed = EventKind::StateChanged(state_change(Running, Failed, 3));
-    assert!(ports.ledger.record(id, fence, vec![(at_second(3), failed)]).await.unwrap());
+    assert!(ports.ledger.append_events(id, fence, vec![(at_second(3), failed)]).await.unwrap());
     assert_refused(id, fence).await;
 }
 

@@ -6,11 +6,11 @@ use algonius_actors::model::execution::Outcome;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::execution::record::PublicState;
 use algonius_actors::model::interaction::AnswerValue;
-use algonius_actors::ports::interactions::CloseOutcome;
+use algonius_actors::ports::interaction_store::CloseOutcome;
 use tokio::task::JoinSet;
 
 use super::{InteractionPorts, answered_end, permission_request};
-use crate::conformance::State::Cleanup;
+use crate::conformance::ExecutionState::Cleanup;
 use crate::conformance::{
     at_second, event_numbers, load_record, settlement, state_change, warning,
 };
@@ -24,7 +24,9 @@ pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPor
         tasks.spawn(async move {
             let interaction =
                 ports.open(permission_request(id, &number.to_string(), 5), fence).await;
-            assert!(ports.ledger.record(id, fence, vec![warning("meanwhile")]).await.unwrap());
+            assert!(
+                ports.ledger.append_events(id, fence, vec![warning("meanwhile")]).await.unwrap()
+            );
             if number % 3 > 0 {
                 let closing =
                     ports.close(interaction.id, &answered_end(AnswerValue::Allow, 6)).await;
@@ -37,11 +39,14 @@ pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPor
     assert_eq!(event_numbers(&ports.ledger, id).await, (1..=83).collect::<Vec<_>>());
     assert_eq!(ports.open_count_and_state(id).await, (10, PublicState::InputRequired));
     assert!(ports.ledger.settle(settlement(id, fence, Outcome::Cancelled)).await.unwrap());
-    let cleaned =
-        EventKind::StateChanged(state_change(crate::conformance::State::Cancelled, Cleanup, 10));
-    assert!(ports.ledger.record(id, fence, vec![(at_second(10), cleaned)]).await.unwrap());
+    let cleaned = EventKind::StateChanged(state_change(
+        crate::conformance::ExecutionState::Cancelled,
+        Cleanup,
+        10,
+    ));
+    assert!(ports.ledger.append_events(id, fence, vec![(at_second(10), cleaned)]).await.unwrap());
     assert_eq!(event_numbers(&ports.ledger, id).await, (1..=95).collect::<Vec<_>>());
-    assert_eq!(load_record(&ports.ledger, id).await.last_event, 95);
+    assert_eq!(load_record(&ports.ledger, id).await.last_event_number, 95);
 }
 
 pub(crate) async fn repeated_polls_see_each_interaction(ports: InteractionPorts) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::model::execution::event::Event;
-use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::record::ExecutionRecord;
 
 /// Assumed size of a record without the fields that its caller chose, in bytes.
 const BASE_RECORD_BYTES: usize = 1 << 10;
@@ -12,7 +12,7 @@ const BASE_RECORD_BYTES: usize = 1 << 10;
 #[derive(Debug, Clone)]
 pub(crate) enum CachedValue {
     /// Row of an execution.
-    Record(Box<Record>),
+    Record(Box<ExecutionRecord>),
     /// Events of an execution.
     Events(Vec<Event>),
     /// Text of an execution.
@@ -27,7 +27,7 @@ pub(crate) trait Cacheable: Sized + Clone + Sync {
     fn from_cached(cached_value: CachedValue) -> Option<Self>;
 }
 
-impl Cacheable for Option<Record> {
+impl Cacheable for Option<ExecutionRecord> {
     fn to_cached(&self) -> Option<CachedValue> {
         self.clone().map(Box::new).map(CachedValue::Record)
     }

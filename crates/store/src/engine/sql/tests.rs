@@ -45,8 +45,8 @@ fn a_column_of_another_type_cannot_be_decoded() {
     let (_folder, mut connection) = open_words_database();
     let rows = connection.fetch_all(&statement("SELECT * FROM words ORDER BY id")).unwrap();
     assert_eq!(rows[1].get::<Option<i64>>("worth").unwrap(), None);
-    for fault in [rows[1].get::<i64>("worth").map(drop), rows[0].get::<&str>("price").map(drop)] {
-        assert!(matches!(fault, Err(Error::Decode(_))), "{fault:?}");
+    for result in [rows[1].get::<i64>("worth").map(drop), rows[0].get::<&str>("price").map(drop)] {
+        assert!(matches!(result, Err(Error::Decode(_))), "{result:?}");
     }
 }
 

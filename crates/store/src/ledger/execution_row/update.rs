@@ -1,15 +1,15 @@
 //! Update of the mutable part of a row, limited to the changed columns: each index that could change is written too,
 //! and each index is a page.
 
-use algonius_actors::model::execution::{Interruption, Outcome, State};
+use algonius_actors::model::execution::{ExecutionState, Interruption, Outcome};
 use chrono::{DateTime, Utc};
 
 use super::ExecutionRow;
-use crate::engine::row_codec::{Columns, integer, json, micros};
+use crate::engine::row_codec::{Columns, micros, saturating_i64, to_json};
 use crate::engine::sql::{self, DatabaseConnection, SqlStatement};
 
 /// Update of the columns without an index.
-const UPDATE_PROGRESS: &str = "
+const UPDATE_UNINDEXED_COLUMNS: &str = "
     UPDATE executions SET turn = $2, attempt = $3, fence = $4, started_at = $5, pid = $6,
         exit_code = $7, last_event = $8, parked = $9, spent = $10, asks = $11
     WHERE id = $1";
@@ -31,14 +31,14 @@ const UPDATE_ALL: &str = "
 
 /// Columns that have an index.
 pub(in crate::ledger::execution_row) struct IndexedColumns {
-    pub(in crate::ledger::execution_row) status: StateAndTime,
+    pub(in crate::ledger::execution_row) status: StatusColumns,
     pub(in crate::ledger::execution_row) end: EndColumns,
 }
 
 /// State and the time of its last change.
 #[derive(PartialEq)]
-pub(in crate::ledger::execution_row) struct StateAndTime {
-    pub(in crate::ledger::execution_row) state: State,
+pub(in crate::ledger::execution_row) struct StatusColumns {
+    pub(in crate::ledger::execution_row) state: ExecutionState,
     pub(in crate::ledger::execution_row) changed_at: DateTime<Utc>,
 }
 
@@ -62,14 +62,14 @@ impl ExecutionRow {
         } else if status != self.indexed.status {
             self.bind_state(UPDATE_STATE, &status)?
         } else {
-            self.bind_progress(UPDATE_PROGRESS)?
+            self.bind_unindexed_columns(UPDATE_UNINDEXED_COLUMNS)?
         };
         statement.execute(connection).await?;
         Ok(())
     }
 
     fn indexed_columns(&self) -> IndexedColumns {
-        let status = StateAndTime { state: self.state, changed_at: self.changed_at };
+        let status = StatusColumns { state: self.state, changed_at: self.changed_at };
         let end = EndColumns {
             outcome: self.outcome,
             failure: self.failure.clone(),
@@ -84,7 +84,7 @@ impl ExecutionRow {
     fn bind_all(
         &self,
         text: &'static str,
-        status: &StateAndTime,
+        status: &StatusColumns,
         end: EndColumns,
     ) -> sql::Result<SqlStatement> {
         let statement = self.bind_state(text, status)?;
@@ -97,13 +97,13 @@ impl ExecutionRow {
             .bind(end.interruption.map(Interruption::as_str)))
     }
 
-    fn bind_state(&self, text: &'static str, status: &StateAndTime) -> sql::Result<SqlStatement> {
-        let statement = self.bind_progress(text)?;
+    fn bind_state(&self, text: &'static str, status: &StatusColumns) -> sql::Result<SqlStatement> {
+        let statement = self.bind_unindexed_columns(text)?;
         Ok(statement.bind(status.state.as_str()).bind(micros(status.changed_at)))
     }
 
-    fn bind_progress(&self, text: &'static str) -> sql::Result<SqlStatement> {
-        let spent = (!self.spent.is_zero()).then(|| json(&self.spent)).transpose()?;
+    fn bind_unindexed_columns(&self, text: &'static str) -> sql::Result<SqlStatement> {
+        let spent = (!self.spent.is_zero()).then(|| to_json(&self.spent)).transpose()?;
         Ok(sql::statement(text)
             .bind(self.id.0)
             .bind(i64::from(self.attempt_id.turn))
@@ -112,8 +112,8 @@ impl ExecutionRow {
             .bind(self.started_at.map(micros))
             .bind(self.pid.map(i64::from))
             .bind(self.exit_code.map(i64::from))
-            .bind(integer(self.last_event))
-            .bind(self.deferred.as_ref().map(json).transpose()?)
+            .bind(saturating_i64(self.last_event))
+            .bind(self.deferred.as_ref().map(to_json).transpose()?)
             .bind(spent)
             .bind(i64::from(self.waits.open_interactions)))
     }
@@ -121,8 +121,8 @@ impl ExecutionRow {
 
 impl IndexedColumns {
     pub(in crate::ledger::execution_row) fn read(columns: Columns<'_>) -> sql::Result<Self> {
-        let status = StateAndTime {
-            state: columns.keyword("state", State::parse)?,
+        let status = StatusColumns {
+            state: columns.keyword("state", ExecutionState::parse)?,
             changed_at: columns.time("changed_at")?,
         };
         let end = EndColumns {

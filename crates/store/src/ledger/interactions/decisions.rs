@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-use crate::engine::fault::decode_error;
+use crate::engine::error::decode_error;
 use crate::engine::read_cache::Invalidation;
-use crate::engine::row_codec::{Columns, integer, json, micros};
+use crate::engine::row_codec::{Columns, micros, saturating_i64, to_json};
 use crate::engine::sql::{self, DatabaseConnection, ReaderPool, SqlStatement};
 use crate::engine::writer::WriteCommand;
-use crate::ledger::execution_row::attempt_id;
+use crate::ledger::execution_row::read_attempt_id;
 
 /// Age after which a decision may be removed. The age is measured against the time of later decisions, so a service
 /// without decisions removes none.
@@ -33,7 +33,7 @@ pub(super) struct RecordPermissionDecision(pub(super) PermissionDecision);
 
 #[async_trait]
 impl WriteCommand for RecordPermissionDecision {
-    type Answer = ();
+    type WriteOutput = ();
 
     fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
@@ -61,8 +61,8 @@ pub(super) async fn insert(
         .bind(decision.tool.as_str())
         .bind(decision.digest.as_str())
         .bind(decision.verdict.as_str())
-        .bind(json(&decision.source)?)
-        .bind(integer(decision.waited_ms))
+        .bind(to_json(&decision.source)?)
+        .bind(saturating_i64(decision.waited_ms))
         .execute(&mut *connection)
         .await?;
     let cutoff = micros(decision.at)
@@ -77,12 +77,12 @@ pub(super) async fn list(
     filter: &DecisionFilter,
 ) -> sql::Result<Vec<(u64, PermissionDecision)>> {
     let rows = list_query(filter).blocking().fetch_all(pool).await?;
-    rows.iter().map(|row| numbered_decision(Columns(row))).collect()
+    rows.iter().map(|row| read_numbered_decision(Columns(row))).collect()
 }
 
 fn list_query(filter: &DecisionFilter) -> SqlStatement {
     let mut query = sql::statement("SELECT * FROM permission_decisions WHERE number > ");
-    query.push_bind(integer(filter.after));
+    query.push_bind(saturating_i64(filter.after));
     if let Some(agent) = &filter.agent {
         query.push(" AND agent = ").push_bind(agent.as_str().to_owned());
     }
@@ -96,13 +96,13 @@ fn list_query(filter: &DecisionFilter) -> SqlStatement {
     query
 }
 
-fn numbered_decision(columns: Columns<'_>) -> sql::Result<(u64, PermissionDecision)> {
+fn read_numbered_decision(columns: Columns<'_>) -> sql::Result<(u64, PermissionDecision)> {
     let decision = PermissionDecision {
         at: columns.time("at")?,
         agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
         owner: PrincipalId(columns.uuid("owner")?),
         execution: ExecutionId(columns.uuid("execution")?),
-        attempt: attempt_id(columns)?,
+        attempt: read_attempt_id(columns)?,
         interaction: columns.get::<Option<Uuid>>("interaction")?.map(InteractionId),
         tool: columns.get("tool")?,
         digest: columns.get("digest")?,

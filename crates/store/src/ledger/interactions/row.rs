@@ -8,10 +8,10 @@ use algonius_actors::model::interaction::{
 };
 
 use crate::engine::encryption::StoreCipher;
-use crate::engine::fault::decode_error;
-use crate::engine::row_codec::{Columns, json, micros};
+use crate::engine::error::decode_error;
+use crate::engine::row_codec::{Columns, micros, to_json};
 use crate::engine::sql::{self, DatabaseConnection, Queryable, ReaderPool, SqlStatement};
-use crate::ledger::execution_row::attempt_id;
+use crate::ledger::execution_row::read_attempt_id;
 
 /// The outermost run is the first one.
 const SELECT: &str = "
@@ -40,7 +40,7 @@ impl StoredInteraction {
             id: InteractionId(columns.uuid("id")?),
             request_key: InteractionRequestKey {
                 execution: ExecutionId(columns.uuid("execution")?),
-                attempt: attempt_id(columns)?,
+                attempt: read_attempt_id(columns)?,
                 wire_id: WireId(columns.get("wire")?),
             },
             owner: InteractionOwner {
@@ -120,8 +120,8 @@ pub(super) async fn insert(
         .bind(owner.agent.as_str())
         .bind(owner.context.0.as_str())
         .bind(question.kind.as_str())
-        .bind(json(question)?)
-        .bind(json(&interaction.terms)?)
+        .bind(to_json(question)?)
+        .bind(to_json(&interaction.terms)?)
         .bind(interaction.digest.as_str())
         .bind(micros(interaction.asked_at))
         .bind(micros(interaction.due_at))

@@ -3,7 +3,7 @@
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{Interaction, InteractionEnd, InteractionId};
-use algonius_actors::ports::interactions::reports::{closed_event, opened_event};
+use algonius_actors::ports::interaction_store::reports::{closed_event, opened_event};
 use chrono::{DateTime, Utc};
 
 use crate::engine::row_codec::Columns;
@@ -34,7 +34,8 @@ pub(super) async fn report_opened(
     if statement.execute(connection).await? == 0 {
         return Ok(());
     }
-    append(connection, interaction.id, interaction.asked_at, &opened_event(interaction)).await
+    append_to_runs(connection, interaction.id, interaction.asked_at, &opened_event(interaction))
+        .await
 }
 
 /// Reports the end of an interaction in the events of the runs above it.
@@ -43,11 +44,11 @@ pub(super) async fn report_closed(
     id: InteractionId,
     redacted_end: &InteractionEnd,
 ) -> sql::Result<()> {
-    append(connection, id, redacted_end.at, &closed_event(id, redacted_end)).await
+    append_to_runs(connection, id, redacted_end.at, &closed_event(id, redacted_end)).await
 }
 
 /// Appends an event to the runs above an interaction. A run that has ended stays as it is.
-async fn append(
+async fn append_to_runs(
     connection: &mut DatabaseConnection,
     id: InteractionId,
     at: DateTime<Utc>,
@@ -60,7 +61,7 @@ async fn append(
         if run_row.outcome.is_none() {
             run_row.append(connection, at, event_kind.clone()).await?;
             run_row.save(connection).await?;
-            connection.note_change(run.0);
+            connection.mark_changed(run.0);
         }
     }
     Ok(())

@@ -40,7 +40,7 @@ impl Layers {
     ///
     /// # Errors
     /// Fails if a path is not as required, or cannot be read.
-    pub(in crate::confinement::bubblewrap) fn of(
+    pub(in crate::confinement::bubblewrap) fn for_view(
         view: &FilesystemView,
         workspace: &Path,
         program: &Path,
@@ -54,7 +54,7 @@ impl Layers {
         for path in hidden {
             layers.insert(path, Layer::Hidden)?;
         }
-        layers.show_workspace(workspace, view.changes_workspace)?;
+        layers.show_workspace(workspace, view.is_workspace_writable)?;
         layers.show_program(program);
         let protected =
             view.protected.iter().map(|path| layers.resolve_protected(workspace.join(path)));
@@ -63,9 +63,9 @@ impl Layers {
         // A program needs to change its working directory and its home, whatever else they contain.
         let home = view.home.canonicalize().unwrap_or_default();
         let is_used = |path: &PathBuf| workspace.starts_with(path) || home.starts_with(path);
-        let folder =
+        let config_folder =
             view.service_files.config_folder.as_ref().and_then(|folder| folder.canonicalize().ok());
-        read_only.extend(folder.filter(|folder| !is_used(folder)));
+        read_only.extend(config_folder.filter(|folder| !is_used(folder)));
         read_only.sort();
         for path in read_only {
             layers.insert(path, Layer::ReadOnly)?;

@@ -24,7 +24,7 @@ impl ViewFixture {
         let view = FilesystemView {
             shares_network: true,
             workspace: home.join("work"),
-            changes_workspace: true,
+            is_workspace_writable: true,
             ..FilesystemView::default()
         };
         Self { folder, view }
@@ -55,7 +55,7 @@ impl ViewFixture {
 
     /// Returns the mounts below the folder, as `kind place`, in their order.
     fn mounted(&self) -> Result<Vec<String>, ViewError> {
-        let layers = Layers::of(&self.view, &self.view.workspace, Path::new("/bin/sh"))?;
+        let layers = Layers::for_view(&self.view, &self.view.workspace, Path::new("/bin/sh"))?;
         let args: Vec<_> = layers
             .arguments(Path::new("/empty"))
             .into_iter()
@@ -64,8 +64,8 @@ impl ViewFixture {
         let home = self.home().display().to_string();
         let is_below_home = |arg: &&String| arg.starts_with(&home);
         let kinds = args.iter().enumerate().filter(|(_, arg)| arg.starts_with("--"));
-        let mounts = kinds.filter_map(|(at, kind)| {
-            let rest = args[at + 1..].iter().take_while(|arg| !arg.starts_with("--"));
+        let mounts = kinds.filter_map(|(index, kind)| {
+            let rest = args[index + 1..].iter().take_while(|arg| !arg.starts_with("--"));
             let path =
                 rest.filter(is_below_home).last()?.strip_prefix(&home)?.trim_start_matches('/');
             Some(format!("{} {path}", kind.trim_start_matches('-')))
@@ -97,7 +97,7 @@ fn a_workspace_is_visible_in_a_hidden_folder_but_not_secrets() {
         fixture.mounted().unwrap(),
         ["tmpfs ", "bind work", "ro-bind work/.env", "remount-ro "]
     );
-    fixture.view.changes_workspace = false;
+    fixture.view.is_workspace_writable = false;
     assert_eq!(fixture.mounted().unwrap()[1], "ro-bind work");
     let hidden_workspace = ViewFixture::new().hidden(&["work"]).mounted();
     assert!(matches!(hidden_workspace, Err(ViewError::HiddenWorkspace)), "{hidden_workspace:?}");
@@ -173,15 +173,15 @@ fn a_program_in_a_hidden_folder_is_visible() {
     let program = fixture.home().join("state/bin/agent");
     fs::write(&program, "").unwrap();
     fixture.view.workspace = fixture.home().join("work");
-    let layers = Layers::of(&fixture.view, &fixture.view.workspace, &program).unwrap();
+    let layers = Layers::for_view(&fixture.view, &fixture.view.workspace, &program).unwrap();
     let args: Vec<_> = layers
         .arguments(Path::new("/empty"))
         .into_iter()
         .map(|it| it.into_string().unwrap())
         .collect();
     let program_folder = fixture.home().join("state/bin").display().to_string();
-    let at = args.iter().position(|arg| *arg == program_folder).unwrap();
-    assert_eq!(args[at - 1], "--ro-bind");
+    let index = args.iter().position(|arg| *arg == program_folder).unwrap();
+    assert_eq!(args[index - 1], "--ro-bind");
     assert!(!args.contains(&fixture.home().join("state/ledger").display().to_string()));
 }
 

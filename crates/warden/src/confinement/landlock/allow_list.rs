@@ -47,7 +47,7 @@ struct FolderState {
 }
 
 impl FolderState {
-    fn of(metadata: &Metadata) -> Self {
+    fn from_metadata(metadata: &Metadata) -> Self {
         let change_time = (metadata.ctime(), metadata.ctime_nsec());
         Self { device: metadata.dev(), inode: metadata.ino(), change_time }
     }
@@ -113,7 +113,7 @@ impl ReadablePaths {
     /// Records the state of a folder before its entries are read, so that a change in between is noticed.
     fn record_state(&mut self, folder: &Path) {
         if let Ok(metadata) = fs::symlink_metadata(folder) {
-            self.folder_states.push((folder.to_owned(), FolderState::of(&metadata)));
+            self.folder_states.push((folder.to_owned(), FolderState::from_metadata(&metadata)));
         }
     }
 
@@ -136,7 +136,7 @@ impl ReadablePaths {
     fn is_current(&self) -> bool {
         let is_same = |(folder, recorded): &(PathBuf, FolderState)| {
             fs::symlink_metadata(folder)
-                .is_ok_and(|metadata| FolderState::of(&metadata) == *recorded)
+                .is_ok_and(|metadata| FolderState::from_metadata(&metadata) == *recorded)
         };
         !self.folder_states.is_empty() && self.folder_states.iter().all(is_same)
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     /// Returns the entries below a folder, relative to it.
-    fn below(list: &ReadablePaths, root: &Path) -> Vec<String> {
+    fn entries_below(list: &ReadablePaths, root: &Path) -> Vec<String> {
         let below = list.entries.iter().filter_map(|path| path.strip_prefix(root).ok());
         let mut below: Vec<_> = below.map(|path| path.display().to_string()).collect();
         below.sort();
@@ -206,7 +206,7 @@ mod tests {
         let (_folder, root) = tree();
         let hidden = ["state", "config/supervisor.toml"].map(|name| root.join(name)).to_vec();
         let list = AllowList::new(hidden).current();
-        assert_eq!(below(&list, &root), ["config/beside", "file", "other"]);
+        assert_eq!(entries_below(&list, &root), ["config/beside", "file", "other"]);
         let is_parent_allowed =
             root.ancestors().skip(1).any(|parent| list.entries.iter().any(|it| it == parent));
         assert!(!is_parent_allowed, "a folder above a hidden path is allowed as a whole");
@@ -218,7 +218,7 @@ mod tests {
         symlink(root.join("state"), root.join("way")).unwrap();
         symlink(&root, root.join("other/up")).unwrap();
         let list = AllowList::new(vec![root.join("way/ledger")]).current();
-        assert_eq!(below(&list, &root), ["config", "file", "other", "state/homes"]);
+        assert_eq!(entries_below(&list, &root), ["config", "file", "other", "state/homes"]);
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
         let mut list = AllowList::new(vec![root.join("config/token")]);
         fs::write(root.join("config/token"), "secret").unwrap();
         fs::write(root.join("config/new"), "text").unwrap();
-        let entries = below(&list.current(), &root);
+        let entries = entries_below(&list.current(), &root);
         assert!(entries.contains(&"config/new".to_owned()), "{entries:?}");
         assert!(!entries.contains(&"config/token".to_owned()), "{entries:?}");
     }
@@ -245,7 +245,7 @@ mod tests {
         fs::remove_file(&secret).unwrap();
         symlink("../other/deep/renewed", &secret).unwrap();
         let second = list.current();
-        assert!(!below(&second, &root).contains(&"other/deep/renewed".to_owned()));
-        assert!(!below(&second, &root).contains(&"other".to_owned()));
+        assert!(!entries_below(&second, &root).contains(&"other/deep/renewed".to_owned()));
+        assert!(!entries_below(&second, &root).contains(&"other".to_owned()));
     }
 }

@@ -2,12 +2,12 @@
 
 use libc::{EACCES, EPERM, sock_filter};
 
-use super::{ALLOW, NOT_IMPLEMENTED, arch, errno_action, limits, network};
+use super::{ALLOW, NOT_IMPLEMENTED, arch, errno_action, network, prlimit};
 
 /// System call of a program: architecture, number and arguments.
-struct Call(u32, i64, [u64; 6]);
+struct SystemCall(u32, i64, [u64; 6]);
 
-impl Call {
+impl SystemCall {
     /// Returns the word of `struct seccomp_data` at an offset.
     fn word(&self, offset: u32) -> u32 {
         let Self(arch, number, args) = self;
@@ -19,27 +19,27 @@ impl Call {
 
     /// Returns the action of a filter for the call.
     fn action(&self, filter: &[sock_filter]) -> u32 {
-        let (mut at, mut word) = (0, 0);
+        let (mut step, mut word) = (0, 0);
         loop {
-            let sock_filter { code, jt, jf, k } = filter[at];
+            let sock_filter { code, jt, jf, k } = filter[step];
             let is_true = match u32::from(code) {
                 0x20 => {
                     word = self.word(k);
-                    at += 1;
+                    step += 1;
                     continue;
                 }
                 0x15 => word == k,
                 0x35 => word >= k,
                 0x06 => return k,
-                _ => panic!("instruction {code:#x} at {at}"),
+                _ => panic!("instruction {code:#x} at {step}"),
             };
-            at += 1 + usize::from(if is_true { jt } else { jf });
+            step += 1 + usize::from(if is_true { jt } else { jf });
         }
     }
 }
 
 /// Numbers of `socket`, `socketpair`, `request_key` and `prlimit64` for 32-bit programs.
-const COMPAT: [i64; 4] =
+const COMPAT_NUMBERS: [i64; 4] =
     if cfg!(target_arch = "x86_64") { [359, 360, 287, 340] } else { [281, 288, 310, 369] };
 const SOCKETCALL: i64 = 102;
 const IO_URING_SETUP: i64 = 425;
@@ -54,10 +54,10 @@ const VSOCK: u64 = libc::AF_VSOCK as u64;
 fn socket_actions(filter: &[sock_filter], family: u64, protocol: u64) -> Vec<u32> {
     let args = [family | 7 << 32, 1, protocol | 7 << 32, 0, 0, 0];
     let calls = [
-        Call(arch::NATIVE, libc::SYS_socket, args),
-        Call(arch::NATIVE, libc::SYS_socketpair, args),
-        Call(arch::COMPAT, COMPAT[0], args),
-        Call(arch::COMPAT, COMPAT[1], args),
+        SystemCall(arch::NATIVE, libc::SYS_socket, args),
+        SystemCall(arch::NATIVE, libc::SYS_socketpair, args),
+        SystemCall(arch::COMPAT, COMPAT_NUMBERS[0], args),
+        SystemCall(arch::COMPAT, COMPAT_NUMBERS[1], args),
     ];
     calls.iter().map(|call| call.action(filter)).collect()
 }
@@ -89,16 +89,16 @@ fn other_calls_that_reach_a_network_are_refused() {
     let args = |first| [first, 0, 0, 0, 0, 0];
     for filter in [&network::WITHOUT_NETWORK, &network::IN_EMPTY_NAMESPACE] {
         for (call, expected) in [
-            (Call(arch::NATIVE, IO_URING_SETUP, args(8)), NOT_IMPLEMENTED),
-            (Call(arch::COMPAT, IO_URING_SETUP, args(8)), NOT_IMPLEMENTED),
-            (Call(arch::NATIVE, libc::SYS_request_key, args(1)), NOT_IMPLEMENTED),
-            (Call(arch::COMPAT, COMPAT[2], args(1)), NOT_IMPLEMENTED),
-            (Call(arch::COMPAT, SOCKETCALL, args(1)), errno_action(EACCES)),
-            (Call(arch::COMPAT, SOCKETCALL, args(8)), errno_action(EACCES)),
-            (Call(arch::COMPAT, SOCKETCALL, args(3)), ALLOW),
-            (Call(arch::NATIVE, SOCKETCALL, args(1)), ALLOW),
-            (Call(arch::NATIVE, libc::SYS_connect, args(2)), ALLOW),
-            (Call(arch::NATIVE, libc::SYS_openat, args(1)), ALLOW),
+            (SystemCall(arch::NATIVE, IO_URING_SETUP, args(8)), NOT_IMPLEMENTED),
+            (SystemCall(arch::COMPAT, IO_URING_SETUP, args(8)), NOT_IMPLEMENTED),
+            (SystemCall(arch::NATIVE, libc::SYS_request_key, args(1)), NOT_IMPLEMENTED),
+            (SystemCall(arch::COMPAT, COMPAT_NUMBERS[2], args(1)), NOT_IMPLEMENTED),
+            (SystemCall(arch::COMPAT, SOCKETCALL, args(1)), errno_action(EACCES)),
+            (SystemCall(arch::COMPAT, SOCKETCALL, args(8)), errno_action(EACCES)),
+            (SystemCall(arch::COMPAT, SOCKETCALL, args(3)), ALLOW),
+            (SystemCall(arch::NATIVE, SOCKETCALL, args(1)), ALLOW),
+            (SystemCall(arch::NATIVE, libc::SYS_connect, args(2)), ALLOW),
+            (SystemCall(arch::NATIVE, libc::SYS_openat, args(1)), ALLOW),
         ] {
             assert_eq!(call.action(filter), expected, "{:x} {}", call.0, call.1);
         }
@@ -109,16 +109,16 @@ fn other_calls_that_reach_a_network_are_refused() {
 fn limits_of_other_processes_are_refused() {
     let args = |pid, new_limit| [pid, 7, new_limit, 0, 0, 0];
     for (call, expected) in [
-        (Call(arch::NATIVE, libc::SYS_prlimit64, args(1, 1 << 32)), errno_action(EPERM)),
-        (Call(arch::NATIVE, libc::SYS_prlimit64, args(1, 1)), errno_action(EPERM)),
-        (Call(arch::NATIVE, libc::SYS_prlimit64, args(1, 0)), ALLOW),
-        (Call(arch::NATIVE, libc::SYS_prlimit64, args(0, 1)), ALLOW),
-        (Call(arch::COMPAT, COMPAT[3], args(1, 1)), errno_action(EPERM)),
-        (Call(arch::COMPAT, COMPAT[3], args(0, 1)), ALLOW),
-        (Call(arch::NATIVE, 0x4000_0000 + libc::SYS_socket, args(2, 0)), NOT_IMPLEMENTED),
-        (Call(0x1234, 1, args(0, 0)), NOT_IMPLEMENTED),
-        (Call(arch::NATIVE, libc::SYS_read, args(1, 1)), ALLOW),
+        (SystemCall(arch::NATIVE, libc::SYS_prlimit64, args(1, 1 << 32)), errno_action(EPERM)),
+        (SystemCall(arch::NATIVE, libc::SYS_prlimit64, args(1, 1)), errno_action(EPERM)),
+        (SystemCall(arch::NATIVE, libc::SYS_prlimit64, args(1, 0)), ALLOW),
+        (SystemCall(arch::NATIVE, libc::SYS_prlimit64, args(0, 1)), ALLOW),
+        (SystemCall(arch::COMPAT, COMPAT_NUMBERS[3], args(1, 1)), errno_action(EPERM)),
+        (SystemCall(arch::COMPAT, COMPAT_NUMBERS[3], args(0, 1)), ALLOW),
+        (SystemCall(arch::NATIVE, 0x4000_0000 + libc::SYS_socket, args(2, 0)), NOT_IMPLEMENTED),
+        (SystemCall(0x1234, 1, args(0, 0)), NOT_IMPLEMENTED),
+        (SystemCall(arch::NATIVE, libc::SYS_read, args(1, 1)), ALLOW),
     ] {
-        assert_eq!(call.action(&limits::FILTER_PROGRAM), expected, "{:x} {}", call.0, call.1);
+        assert_eq!(call.action(&prlimit::FILTER_PROGRAM), expected, "{:x} {}", call.0, call.1);
     }
 }

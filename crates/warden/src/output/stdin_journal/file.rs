@@ -15,7 +15,7 @@ use nix::unistd::{Whence, ftruncate, lseek};
 use super::StdinJournalError;
 
 /// Bytes per move, and per read in the search for a torn message.
-pub(super) const MOVE_BYTES: usize = 64 * 1024;
+pub(super) const MAX_MOVE_BYTES: usize = 64 * 1024;
 
 /// First byte of a message that is not complete.
 const UNCOMMITTED: u8 = 0;
@@ -39,7 +39,7 @@ impl JournalFile {
         }
         let complete = file.find_uncommitted(delivered)?.unwrap_or(size);
         if complete < size {
-            file.cut(complete)?;
+            file.truncate(complete)?;
         }
         Ok((file, complete, delivered))
     }
@@ -56,7 +56,7 @@ impl JournalFile {
         let written = self.write_at(rest, end + 1);
         if let Err(error) = written.and_then(|()| self.write_at(std::slice::from_ref(first), end)) {
             // A shorter message that follows must not be continued by the rest of this one.
-            self.cut(end)?;
+            self.truncate(end)?;
             return Err(error.into());
         }
         Ok(())
@@ -64,7 +64,7 @@ impl JournalFile {
 
     /// Drops an incomplete message from its start. Unread input is not changed: the rest of the page, which becomes
     /// zero, was never moved.
-    fn cut(&self, end: u64) -> io::Result<()> {
+    fn truncate(&self, end: u64) -> io::Result<()> {
         Ok(ftruncate(&self.0, file_offset(end)?)?)
     }
 
@@ -79,13 +79,13 @@ impl JournalFile {
 
     /// Returns the start of the message that a killed writer did not complete.
     fn find_uncommitted(&self, start: u64) -> io::Result<Option<u64>> {
-        let (mut piece, mut offset) = (vec![0; MOVE_BYTES], start);
+        let (mut piece, mut offset) = (vec![0; MAX_MOVE_BYTES], start);
         loop {
             let read = self.read_at(&mut piece, offset)?;
             if let Some(position) = piece.iter().take(read).position(|byte| *byte == UNCOMMITTED) {
                 return Ok(Some(offset + position as u64));
             }
-            if read < MOVE_BYTES {
+            if read < MAX_MOVE_BYTES {
                 return Ok(None);
             }
             offset += read as u64;

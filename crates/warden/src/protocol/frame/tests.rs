@@ -9,7 +9,7 @@ fn terms() -> LaunchTerms {
     LaunchTerms {
         slot: 3,
         label: 1 << 61,
-        meta: vec![0, 255],
+        metadata: vec![0, 255],
         max_recorded_bytes: 9,
         ends_with_supervisor: true,
     }
@@ -31,7 +31,7 @@ fn every_order_survives_a_round_trip() {
         user: Some((1000, 1001)),
     };
     assert_eq!(LaunchSpec::decode(&spec.encode()).as_ref(), Some(&spec));
-    let none = LaunchFlags::default();
+    let no_flags = LaunchFlags::default();
     let orders = [
         HolderOrder::Hello {
             version: 1,
@@ -39,13 +39,13 @@ fn every_order_survives_a_round_trip() {
             name: b"x.sock".to_vec(),
             key: SecretValue(vec![7; 32]),
         },
-        HolderOrder::Launch { terms: terms(), spec: Some(spec), flags: none },
-        launch(LaunchFlags { is_confined: true, ..none }),
-        launch(LaunchFlags { is_wrapped: true, ..none }),
-        launch(LaunchFlags { is_grouped: true, ..none }),
-        launch(LaunchFlags { has_stdin_journal: true, ..none }),
-        launch(LaunchFlags { network: NetworkAccess::EmptyNamespace, ..none }),
-        launch(LaunchFlags { network: NetworkAccess::Refused, ..none }),
+        HolderOrder::Launch { terms: terms(), spec: Some(spec), flags: no_flags },
+        launch(LaunchFlags { is_confined: true, ..no_flags }),
+        launch(LaunchFlags { is_wrapped: true, ..no_flags }),
+        launch(LaunchFlags { has_control_group: true, ..no_flags }),
+        launch(LaunchFlags { has_stdin_journal: true, ..no_flags }),
+        launch(LaunchFlags { network: NetworkAccess::EmptyNamespace, ..no_flags }),
+        launch(LaunchFlags { network: NetworkAccess::Refused, ..no_flags }),
         HolderOrder::Terminate { slot: 1 },
         HolderOrder::Kill { slot: 2 },
         HolderOrder::Release { slot: 3 },
@@ -94,6 +94,6 @@ fn every_event_survives_a_round_trip() {
 fn a_program_of_an_earlier_holder_is_not_fed() {
     let held = HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: false };
     let frame = held.encode();
-    let (earlier, _guard) = frame.split_at(frame.len() - 8);
+    let (earlier, _flag_bytes) = frame.split_at(frame.len() - 8);
     assert_eq!(HolderEvent::decode(earlier), Some(held));
 }

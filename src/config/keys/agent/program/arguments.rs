@@ -4,28 +4,29 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::program::{InputMethod, OutputMethod};
 use toml::de::DeValue;
 
-use crate::config::diagnostics::{DiagnosticBuilder, from_message};
-use crate::config::table::{ConfigReader, Section, SourcePosition, Spanned, value};
-use crate::platform::template::{EXECUTION_NAMES, Template, TemplateError};
+use crate::config::diagnostics::{DiagnosticBuilder, new_diagnostic};
+use crate::config::table::{ConfigReader, Positioned, Section, SourcePosition, value};
+use crate::platform::template::{EXECUTION_VARIABLE_NAMES, Template, TemplateError};
 
 /// Names that a file name may use: values that the caller chooses are not among them.
-const FILE_NAME_VARIABLES: [&str; 5] = ["execution_id", "agent_id", "attempt", "turn", "timestamp"];
+const FILE_NAME_PLACEHOLDERS: [&str; 5] =
+    ["execution_id", "agent_id", "attempt", "turn", "timestamp"];
 
 /// Argument: its template, and the names that it uses.
 struct Argument {
-    template: Spanned<String>,
-    names: Vec<String>,
+    template: Positioned<String>,
+    placeholders: Vec<String>,
 }
 
 /// Arguments in their order.
 pub(crate) struct Arguments {
     /// Key of the list in the configuration.
     key: &'static str,
-    list: Vec<Argument>,
+    arguments: Vec<Argument>,
     /// Number of arguments at the end that hold the input.
     input_count: usize,
     /// True if an argument could not be read, which disables some checks.
-    is_broken: bool,
+    has_faults: bool,
 }
 
 impl Arguments {
@@ -36,14 +37,14 @@ impl Arguments {
         let faults_before = reader.fault_count();
         let mut texts = section.texts("args").unwrap_or_default();
         for (key, entry) in section.section("cli_args").entries() {
-            let entry = Spanned { position: entry.position.hidden(), ..entry };
+            let entry = Positioned { position: entry.position.unprintable(), ..entry };
             match entry.value {
                 DeValue::Boolean(false) => {}
                 DeValue::Boolean(true) => texts.push(key),
                 _ => {
                     texts.push(key);
                     let value = value::scalar(reader, &entry).filter(|text| !text.is_empty());
-                    texts.extend(value.map(|value| Spanned { value, position: entry.position }));
+                    texts.extend(value.map(|value| Positioned { value, position: entry.position }));
                 }
             }
         }
@@ -57,10 +58,10 @@ impl Arguments {
         let (mut list, input_arguments) = (parse(texts), parse(input_texts));
         let input_count = input_arguments.len();
         list.extend(input_arguments);
-        let is_broken = reader.fault_count() > faults_before;
-        let arguments = Self { key: "args", list, input_count, is_broken };
-        arguments.forbid_name(section, "session_id", "in `[agents.<id>.session]` only");
-        arguments.forbid_name(section, "uuid", "in `session.new_args` only");
+        let has_faults = reader.fault_count() > faults_before;
+        let arguments = Self { key: "args", arguments: list, input_count, has_faults };
+        arguments.forbid_placeholder(section, "session_id", "in `[agents.<id>.session]` only");
+        arguments.forbid_placeholder(section, "uuid", "in `session.new_args` only");
         arguments
     }
 
@@ -69,36 +70,41 @@ impl Arguments {
         let reader = section.reader;
         let faults_before = reader.fault_count();
         let texts = section.texts(key)?;
-        let list =
+        let arguments =
             texts.into_iter().filter_map(|template| parse_argument(reader, template)).collect();
-        Some(Self { key, list, input_count: 0, is_broken: reader.fault_count() > faults_before })
+        Some(Self {
+            key,
+            arguments,
+            input_count: 0,
+            has_faults: reader.fault_count() > faults_before,
+        })
     }
 
     /// Returns true if an argument uses this name.
-    pub(crate) fn uses_name(&self, name: &str) -> bool {
-        self.list.iter().any(|argument| argument.names.iter().any(|used| used == name))
+    pub(crate) fn uses_placeholder(&self, name: &str) -> bool {
+        self.arguments.iter().any(|argument| argument.placeholders.iter().any(|used| used == name))
     }
 
     /// Checks that some argument uses this name.
-    pub(crate) fn require_name(&self, section: &Section<'_>, name: &str) {
-        if !self.uses_name(name) && !self.is_broken {
+    pub(crate) fn require_placeholder(&self, section: &Section<'_>, name: &str) {
+        if !self.uses_placeholder(name) && !self.has_faults {
             let message = format!("needs an argument with `{{{{ {name} }}}}`");
-            section.reader.error(&section.position.below(self.key).hidden(), message);
+            section.reader.error(&section.position.below(self.key).unprintable(), message);
         }
     }
 
     /// Checks that no argument uses this name, which has a value elsewhere.
-    pub(crate) fn forbid_name(&self, section: &Section<'_>, name: &str, condition: &str) {
-        let uses = |argument: &&Argument| argument.names.iter().any(|used| used == name);
-        for argument in self.list.iter().filter(uses) {
+    pub(crate) fn forbid_placeholder(&self, section: &Section<'_>, name: &str, condition: &str) {
+        let uses = |argument: &&Argument| argument.placeholders.iter().any(|used| used == name);
+        for argument in self.arguments.iter().filter(uses) {
             let message = format!("`{{{{ {name} }}}}` has a value {condition}");
-            section.reader.error(&argument.template.position.clone().hidden(), message);
+            section.reader.error(&argument.template.position.clone().unprintable(), message);
         }
     }
 
     /// Returns the templates.
     pub(crate) fn templates(&self) -> Vec<String> {
-        self.list.iter().map(|argument| argument.template.value.clone()).collect()
+        self.arguments.iter().map(|argument| argument.template.value.clone()).collect()
     }
 
     /// Returns the templates with others inserted before those that hold the input.
@@ -116,53 +122,68 @@ impl Arguments {
         section: &Section<'_>,
         (has_model, is_set_in_session): (bool, bool),
     ) {
-        let uses = |argument: &&Argument| argument.names.iter().any(|used| used == "model");
-        let argument = self.list.iter().find(uses);
+        let uses = |argument: &&Argument| argument.placeholders.iter().any(|used| used == "model");
+        let argument = self.arguments.iter().find(uses);
         let message = match argument {
-            None if has_model && !is_set_in_session && !self.is_broken => {
+            None if has_model && !is_set_in_session && !self.has_faults => {
                 "needs `model_args` with `{{ model }}`"
             }
             Some(argument) if !has_model => {
                 let message = "`{{ model }}` has a value where `model` is given only";
-                return section.reader.error(&argument.template.position.clone().hidden(), message);
+                return section
+                    .reader
+                    .error(&argument.template.position.clone().unprintable(), message);
             }
             _ => return,
         };
-        section.reader.error(&section.position.below("model").hidden(), message);
+        section.reader.error(&section.position.below("model").unprintable(), message);
     }
 
     /// Returns the arguments as words, for a search for options.
     pub(crate) fn words(&self) -> Vec<&str> {
-        self.list.iter().map(|argument| argument.template.value.as_str()).collect()
+        self.arguments.iter().map(|argument| argument.template.value.as_str()).collect()
     }
 
     /// Checks that the program gets the values that its patterns require, and no others.
-    pub(crate) fn check_patterns(
+    pub(crate) fn check_methods(
         &self,
         section: &Section<'_>,
         input: InputMethod,
         output: OutputMethod,
     ) {
-        self.check_name(section, ["input", "args", "input"], input == InputMethod::Args);
-        self.check_name(section, ["input_file", "file", "input"], input == InputMethod::File);
-        self.check_name(section, ["output_file", "file", "output"], output == OutputMethod::File);
+        self.check_placeholder(section, ["input", "args", "input"], input == InputMethod::Args);
+        self.check_placeholder(
+            section,
+            ["input_file", "file", "input"],
+            input == InputMethod::File,
+        );
+        self.check_placeholder(
+            section,
+            ["output_file", "file", "output"],
+            output == OutputMethod::File,
+        );
     }
 
     /// Checks that an argument uses a name if and only if the pattern requires it.
-    fn check_name(&self, section: &Section<'_>, [name, word, key]: [&str; 3], is_expected: bool) {
+    fn check_placeholder(
+        &self,
+        section: &Section<'_>,
+        [name, word, key]: [&str; 3],
+        is_expected: bool,
+    ) {
         if !is_expected {
             let condition = format!("with `{key} = \"{word}\"` only");
-            return self.forbid_name(section, name, &condition);
+            return self.forbid_placeholder(section, name, &condition);
         }
-        if !self.uses_name(name) && !self.is_broken {
+        if !self.uses_placeholder(name) && !self.has_faults {
             let message = format!("`{key} = \"{word}\"` needs an argument with `{{{{ {name} }}}}`");
-            section.reader.error(&section.position.below(self.key).hidden(), message);
+            section.reader.error(&section.position.below(self.key).unprintable(), message);
         }
     }
 }
 
 /// Returns the arguments for this access.
-fn access_arguments(mut section: Section<'_>, access: Access) -> Vec<Spanned<String>> {
+fn access_arguments(mut section: Section<'_>, access: Access) -> Vec<Positioned<String>> {
     let (reading, writing) = (section.texts("read-only"), section.texts("read-write"));
     section.finish();
     match access {
@@ -171,20 +192,20 @@ fn access_arguments(mut section: Section<'_>, access: Access) -> Vec<Spanned<Str
     }
 }
 
-fn parse_argument(reader: &ConfigReader<'_>, template: Spanned<String>) -> Option<Argument> {
-    let names = template_names(reader, (&template.value, &template.position))?;
-    Some(Argument { template, names })
+fn parse_argument(reader: &ConfigReader<'_>, template: Positioned<String>) -> Option<Argument> {
+    let placeholders = parse_placeholders(reader, (&template.value, &template.position))?;
+    Some(Argument { template, placeholders })
 }
 
 /// Returns the template of a file name within the execution's own folder.
 pub(crate) fn file_name(section: &mut Section<'_>, key: &'static str, default: &str) -> String {
     let reader = section.reader;
     let Some(text) = section.nonblank(key) else { return default.to_owned() };
-    let names = template_names(reader, (&text.value, &text.position)).unwrap_or_default();
-    if let Some(name) = names.iter().find(|name| !FILE_NAME_VARIABLES.contains(&name.as_str())) {
-        let allowed = format!("allowed: {}", FILE_NAME_VARIABLES.join(", "));
-        let diagnostic =
-            from_message(format!("`{name}` may not stand in the name of a file")).hint(allowed);
+    let names = parse_placeholders(reader, (&text.value, &text.position)).unwrap_or_default();
+    if let Some(name) = names.iter().find(|name| !FILE_NAME_PLACEHOLDERS.contains(&name.as_str())) {
+        let allowed = format!("allowed: {}", FILE_NAME_PLACEHOLDERS.join(", "));
+        let diagnostic = new_diagnostic(format!("`{name}` may not stand in the name of a file"))
+            .with_hint(allowed);
         reader.error(&text.position, diagnostic);
     }
     if text.value.contains('/') || text.value.contains("..") || text.value == "." {
@@ -194,14 +215,14 @@ pub(crate) fn file_name(section: &mut Section<'_>, key: &'static str, default: &
 }
 
 /// Returns the names that a template uses; an invalid template is a fault.
-pub(crate) fn template_names(
+pub(crate) fn parse_placeholders(
     reader: &ConfigReader<'_>,
     (text, position): (&str, &SourcePosition),
 ) -> Option<Vec<String>> {
     match Template::new(text) {
-        Ok(template) => Some(template.names().iter().cloned().collect()),
+        Ok(template) => Some(template.used_variables().iter().cloned().collect()),
         Err(error) => {
-            reader.error(&position.clone().hidden(), template_diagnostic(&error));
+            reader.error(&position.clone().unprintable(), template_diagnostic(&error));
             None
         }
     }
@@ -209,10 +230,12 @@ pub(crate) fn template_names(
 
 /// Returns the diagnostic about a template.
 fn template_diagnostic(error: &TemplateError) -> DiagnosticBuilder {
-    let diagnostic = from_message(error.to_string());
+    let diagnostic = new_diagnostic(error.to_string());
     match error {
-        TemplateError::Unknown { name } => diagnostic.suggest_from(name, EXECUTION_NAMES),
-        TemplateError::Syntax { .. } => diagnostic.hint("a literal `{{` is written `{{ '{{' }}`"),
+        TemplateError::Unknown { name } => diagnostic.suggest_from(name, EXECUTION_VARIABLE_NAMES),
+        TemplateError::Syntax { .. } => {
+            diagnostic.with_hint("a literal `{{` is written `{{ '{{' }}`")
+        }
         _ => diagnostic,
     }
 }

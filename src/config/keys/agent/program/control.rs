@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use algonius_actors::model::program::stdio_protocol::{ControlProtocol, ControlSpec};
 
-use crate::config::table::{Section, Spanned, value};
+use crate::config::table::{Positioned, Section, value};
 
 const PROTOCOLS: [(&str, ControlProtocol); 3] = [
     ("acp", ControlProtocol::Acp),
@@ -20,7 +20,7 @@ pub(super) fn protocol(section: &mut Section<'_>) -> Option<ControlProtocol> {
     let protocol = section.keyword("protocol", &PROTOCOLS)?;
     for key in CONFLICTING_KEYS {
         if section.has(key) {
-            let position = section.position.below(key).hidden();
+            let position = section.position.below(key).unprintable();
             section.reader.error(&position, "has no meaning with `protocol`");
         }
     }
@@ -42,13 +42,13 @@ impl SessionSettings {
             section.reader.error(&mode.position, "has a meaning with `protocol` only");
         }
         if section.has("options") && !is_interactive {
-            let position = section.position.below("options").hidden();
+            let position = section.position.below("options").unprintable();
             section.reader.error(&position, "has a meaning with `protocol` only");
         }
         let reader = section.reader;
         let mut options = BTreeMap::new();
         for (name, entry) in section.section("options").entries() {
-            let entry = Spanned { position: entry.position.hidden(), ..entry };
+            let entry = Positioned { position: entry.position.unprintable(), ..entry };
             options.extend(value::scalar(reader, &entry).map(|text| (name.value, text)));
         }
         Self { mode: mode.map(|mode| mode.value), options }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::config::diagnostics::from_message;
-use crate::config::table::{ConfigReader, Spanned};
+use crate::config::diagnostics::new_diagnostic;
+use crate::config::table::{ConfigReader, Positioned};
 
 /// Condition under which a program waits for no person.
 enum NonInteractiveRule {
@@ -17,7 +17,7 @@ enum NonInteractiveRule {
     Without(&'static [&'static str]),
 }
 
-const PROGRAMS: &[(&str, NonInteractiveRule)] = &[
+const PROGRAM_RULES: &[(&str, NonInteractiveRule)] = &[
     ("claude", NonInteractiveRule::With(&["-p", "--print"])),
     ("codex", NonInteractiveRule::With(&["exec", "e"])),
     ("gemini", NonInteractiveRule::WithOrWords(&["-p", "--prompt", "-o", "--output-format"])),
@@ -42,20 +42,20 @@ const PROGRAMS: &[(&str, NonInteractiveRule)] = &[
 ];
 
 /// Warns if a command may ask questions.
-pub(crate) fn warn(reader: &ConfigReader<'_>, command: &Spanned<PathBuf>, args: &[&str]) {
+pub(crate) fn warn(reader: &ConfigReader<'_>, command: &Positioned<PathBuf>, args: &[&str]) {
     let name = command.value.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let Some((_, rule)) = PROGRAMS.iter().find(|(known, _)| *known == name) else { return };
+    let Some((_, rule)) = PROGRAM_RULES.iter().find(|(known, _)| *known == name) else { return };
     if rule.holds(args) {
         return;
     }
-    let diagnostic = from_message("may wait for a person, whom it will not find");
+    let diagnostic = new_diagnostic("may wait for a person, whom it will not find");
     let diagnostic = match rule {
         NonInteractiveRule::Never => diagnostic,
         NonInteractiveRule::With([first, ..]) | NonInteractiveRule::WithOrWords([first, ..]) => {
-            diagnostic.hint(format!("add `{first}` to `args`"))
+            diagnostic.with_hint(format!("add `{first}` to `args`"))
         }
         NonInteractiveRule::Without([first, ..]) => {
-            diagnostic.hint(format!("take `{first}` out of `args`"))
+            diagnostic.with_hint(format!("take `{first}` out of `args`"))
         }
         NonInteractiveRule::With([])
         | NonInteractiveRule::WithOrWords([])

@@ -4,14 +4,14 @@ use algonius_actors::model::agent::Capacity;
 use algonius_actors::model::program::stdio_protocol::{PoolSettings, StdioProtocol};
 use algonius_actors::model::program::{OutputMethod, ProgramSpec};
 
-use crate::config::diagnostics::{Severity, from_message};
+use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{Section, ValueBounds};
 
 /// Reads the mode into the program.
 pub(crate) fn read(
     section: &mut Section<'_>,
-    limits: &AgentSettingBounds,
+    bounds: &AgentSettingBounds,
     capacity: Capacity,
     program: Option<&mut ProgramSpec>,
 ) {
@@ -26,34 +26,35 @@ pub(crate) fn read(
         }
     }
     let keep_alive = section.flag("keep_alive", true);
-    let idle_timeout = section.seconds("session_timeout", limits.session_timeout);
+    let idle_timeout = section.seconds("session_timeout", bounds.session_timeout);
     let max_running = capacity.max_running.map_or(0, |max_running| u64::from(max_running.get()));
     let max_sessions = section.count("max_sessions", ValueBounds::new(1, 1000, max_running.max(1)));
     let Some(program) = program.filter(|_| is_interactive) else {
         let message = "needs `mode = \"interactive\"`: a turn is of a program that is kept";
         if section.has("turn") && !is_interactive {
-            section.reader.error(&section.position.below("turn").hidden(), message);
+            section.reader.error(&section.position.below("turn").unprintable(), message);
         }
         return;
     };
     if max_running == 0 || max_sessions < max_running {
         let diagnostic =
-            from_message("must not be less than `max_concurrent`, which must have an end");
-        let position = section.position.below("max_sessions").hidden();
-        section.reader.record(Severity::Error, &position, diagnostic);
+            new_diagnostic("must not be less than `max_concurrent`, which must have an end");
+        let position = section.position.below("max_sessions").unprintable();
+        section.reader.record_fault(Severity::Error, &position, diagnostic);
     }
     if keep_alive {
         check_pooling(section, program);
-        let max_sessions = usize::try_from(max_sessions).unwrap_or(usize::MAX);
-        program.pool = Some(PoolSettings { idle: idle_timeout, max_sessions });
+        let max_programs = usize::try_from(max_sessions).unwrap_or(usize::MAX);
+        program.pool = Some(PoolSettings { idle_timeout, max_programs });
     } else if program.session.is_none() {
-        let diagnostic = from_message(
-            "needs `session`: a program that ends must be able to resume",
-        )
-        .hint("write `session = { resume_args = [\"--resume\", \"{{ session_id }}\"], ... }`");
-        section.reader.record(
+        let diagnostic =
+            new_diagnostic("needs `session`: a program that ends must be able to resume")
+                .with_hint(
+                    "write `session = { resume_args = [\"--resume\", \"{{ session_id }}\"], ... }`",
+                );
+        section.reader.record_fault(
             Severity::Error,
-            &section.position.below("keep_alive").hidden(),
+            &section.position.below("keep_alive").unprintable(),
             diagnostic,
         );
     }
@@ -61,12 +62,12 @@ pub(crate) fn read(
 
 /// Checks that the end of an answer can be detected.
 fn check_pooling(section: &Section<'_>, program: &ProgramSpec) {
-    let position_of = |key: &str| section.position.below(key).hidden();
+    let position_of = |key: &str| section.position.below(key).unprintable();
     if program.stdio_protocol.is_none() {
         let diagnostic =
-            from_message("needs `turn`, which defines the end of an answer, or \"json-rpc\"")
-                .hint("write `turn = { prompt = \"> \" }` or `turn = { end_line = \"...\" }`");
-        section.reader.record(Severity::Error, &position_of("mode"), diagnostic);
+            new_diagnostic("needs `turn`, which defines the end of an answer, or \"json-rpc\"")
+                .with_hint("write `turn = { prompt = \"> \" }` or `turn = { end_line = \"...\" }`");
+        section.reader.record_fault(Severity::Error, &position_of("mode"), diagnostic);
     }
     let has_turns = matches!(program.stdio_protocol, Some(StdioProtocol::Turns(_)));
     let success = &program.success;

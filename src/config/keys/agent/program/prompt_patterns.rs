@@ -5,7 +5,7 @@ use std::sync::Arc;
 use algonius_actors::model::program::PromptPatterns;
 use regex::Regex;
 
-use crate::config::table::pattern::regex_of;
+use crate::config::table::pattern::parse_regex;
 use crate::config::table::{Section, ValueBounds};
 
 /// Default patterns of the last output line of a program that waits for a person.
@@ -23,7 +23,7 @@ pub(crate) fn read(section: &mut Section<'_>) -> PromptPatterns {
     let silence = section.seconds("prompt_silence", bounds);
     let patterns = match section.texts("interactive_prompts") {
         None => section.reader.default_prompt_patterns(default_patterns),
-        Some(texts) => texts.iter().filter_map(|text| regex_of(section.reader, text)).collect(),
+        Some(texts) => texts.iter().filter_map(|text| parse_regex(section.reader, text)).collect(),
     };
     PromptPatterns { patterns, silence }
 }

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::program_runtime::{AgentHome, ProgramRuntime, VersionSpec};
+use algonius_actors::model::program::runtime_settings::{
+    AgentHome, ProgramRuntimeSettings, VersionSpec,
+};
 use algonius_actors::model::program::version::VersionRange;
-use algonius_actors::model::program::{Variable, VariableSecrecy};
+use algonius_actors::model::program::{EnvVariable, VariableSecrecy};
 
-use crate::config::diagnostics::from_message;
-use crate::config::table::pattern::regex_of;
-use crate::config::table::{Section, Spanned, value};
+use crate::config::diagnostics::new_diagnostic;
+use crate::config::table::pattern::parse_regex;
+use crate::config::table::{Positioned, Section, value};
 
 /// Kind of HOME that a program has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,7 +22,7 @@ enum HomeKind {
     PerAgent,
 }
 
-const HOMES: [(&str, HomeKind); 2] =
+const HOME_KINDS: [(&str, HomeKind); 2] =
     [("shared", HomeKind::Shared), ("per-agent", HomeKind::PerAgent)];
 /// Directory of the agents' homes, in the data directory.
 const HOMES_DIR: &str = "homes";
@@ -31,10 +33,10 @@ const DEFAULT_VERSION_PATTERN: &str = r"\d+(?:\.\d+)+";
 pub(crate) fn read(
     section: &mut Section<'_>,
     agent_home: Option<AgentHome>,
-    env: &mut BTreeMap<String, Variable>,
-) -> ProgramRuntime {
+    env: &mut BTreeMap<String, EnvVariable>,
+) -> ProgramRuntimeSettings {
     let home = set_home(section, agent_home.as_ref(), env);
-    ProgramRuntime {
+    ProgramRuntimeSettings {
         model: model(section),
         home,
         agent_home: agent_home.map(Box::new),
@@ -60,13 +62,13 @@ pub(crate) fn agent_home(
     (id, data_dir): (&AgentId, &Path),
     is_needed: bool,
 ) -> Option<AgentHome> {
-    let home = section.keyword("home", &HOMES);
+    let home = section.keyword("home", &HOME_KINDS);
     let has_home_files = section.has("home_files");
     let files = home_files(section.section("home_files"));
     let is_private = home.as_ref().is_some_and(|home| home.value == HomeKind::PerAgent);
     if !is_private && !is_needed {
         if has_home_files {
-            let position = section.position.below("home_files").hidden();
+            let position = section.position.below("home_files").unprintable();
             section.reader.error(&position, "has a meaning with `home = \"per-agent\"` only");
         }
         return None;
@@ -76,12 +78,12 @@ pub(crate) fn agent_home(
         section.reader.error(&home.position, diagnostic);
     }
     let position =
-        home.map_or_else(|| section.position.below("user").hidden(), |home| home.position);
+        home.map_or_else(|| section.position.below("user").unprintable(), |home| home.position);
     if data_dir.starts_with("/tmp") {
-        let diagnostic = from_message(
+        let diagnostic = new_diagnostic(
             "the agent's home is below /tmp, where some programs cannot confine themselves",
         )
-        .hint("set `server.data_dir` to a folder elsewhere");
+        .with_hint("set `server.data_dir` to a folder elsewhere");
         section.reader.warning(&position, diagnostic);
     }
     Some(AgentHome { path: data_dir.join(HOMES_DIR).join(id.as_str()), files })
@@ -92,7 +94,7 @@ fn home_files(section: Section<'_>) -> BTreeMap<String, String> {
     let reader = section.reader;
     let mut files = BTreeMap::new();
     for (name, entry) in section.entries() {
-        let entry = Spanned { position: entry.position.hidden(), ..entry };
+        let entry = Positioned { position: entry.position.unprintable(), ..entry };
         let mut parts = Path::new(&name.value).components().peekable();
         let is_below =
             parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)));
@@ -109,15 +111,15 @@ fn home_files(section: Section<'_>) -> BTreeMap<String, String> {
 fn set_home(
     section: &Section<'_>,
     agent_home: Option<&AgentHome>,
-    env: &mut BTreeMap<String, Variable>,
+    env: &mut BTreeMap<String, EnvVariable>,
 ) -> PathBuf {
     if let Some(agent_home) = agent_home {
         let value = agent_home.path.display().to_string();
-        let home = Variable { value, secrecy: VariableSecrecy::Plain };
+        let home = EnvVariable { value, secrecy: VariableSecrecy::Plain };
         if env.insert("HOME".to_owned(), home).is_some() {
-            let position = section.position.below("env.HOME").hidden();
-            let diagnostic = from_message("the agent has a home of its own already")
-                .hint("leave it out, or set `home = \"shared\"`");
+            let position = section.position.below("env.HOME").unprintable();
+            let diagnostic = new_diagnostic("the agent has a home of its own already")
+                .with_hint("leave it out, or set `home = \"shared\"`");
             section.reader.error(&position, diagnostic);
         }
     }
@@ -130,14 +132,14 @@ fn version_spec(agent: &mut Section<'_>) -> Option<VersionSpec> {
     let is_given = agent.has("program_version");
     let mut section = agent.section("program_version");
     let args = section.texts("args");
-    let regex = section.nonblank("regex").map(|text| regex_of(section.reader, &text));
+    let regex = section.nonblank("regex").map(|text| parse_regex(section.reader, &text));
     let tested = section.nonblank("tested");
     section.finish();
     let tested = tested.and_then(|text| {
         let range = VersionRange::parse(&text.value);
         if range.is_none() {
-            let diagnostic =
-                from_message("must be bounds with commas between them").hint("write `>=2.1, <3`");
+            let diagnostic = new_diagnostic("must be bounds with commas between them")
+                .with_hint("write `>=2.1, <3`");
             agent.reader.error(&text.position, diagnostic);
         }
         range
@@ -148,7 +150,7 @@ fn version_spec(agent: &mut Section<'_>) -> Option<VersionSpec> {
     }
     Some(VersionSpec {
         args: args.unwrap_or_else(|| vec!["--version".to_owned()]),
-        regex: regex.unwrap_or_else(|| agent.reader.regex(DEFAULT_VERSION_PATTERN).ok())?,
+        regex: regex.unwrap_or_else(|| agent.reader.compile_regex(DEFAULT_VERSION_PATTERN).ok())?,
         tested,
     })
 }

@@ -10,8 +10,8 @@ use regex::Regex;
 use super::arguments::Arguments;
 use super::control::SessionSettings;
 use super::success::exit_codes;
-use crate::config::diagnostics::from_message;
-use crate::config::table::pattern::{pointer, regex};
+use crate::config::diagnostics::new_diagnostic;
+use crate::config::table::pattern::{read_json_pointer, read_regex};
 use crate::config::table::{Section, ValueBounds, value};
 
 /// Bounds in seconds of a session's lifetime: up to a year.
@@ -23,7 +23,7 @@ const MISSING_SESSION_ID: &str = "nothing tells the id of a session: give `new_a
 /// Reads the section; `None` if there is none.
 pub(crate) fn read(
     agent: &mut Section<'_>,
-    default: &Arguments,
+    program_arguments: &Arguments,
     input: Option<InputMethod>,
     output: Option<OutputMethod>,
     protocol: Option<ControlProtocol>,
@@ -35,33 +35,33 @@ pub(crate) fn read(
     let replacing_arguments = Arguments::read_list(section, "args");
     let new_session_arguments = Arguments::read_list(section, "new_args");
     let templates = |arguments: &Option<Arguments>| arguments.as_ref().map(Arguments::templates);
-    let with_added = |added: Vec<String>| default.templates_with(added);
+    let with_added = |added: Vec<String>| program_arguments.templates_with(added);
     let mut session_spec = SessionSpec {
         start_args: with_added(templates(&new_session_arguments).unwrap_or_default()),
         resume_args: templates(&replacing_arguments)
             .unwrap_or_else(|| with_added(templates(&added_arguments).unwrap_or_default())),
-        gives_id: new_session_arguments
+        generates_id: new_session_arguments
             .as_ref()
-            .is_some_and(|new_session_arguments| new_session_arguments.uses_name("uuid")),
+            .is_some_and(|new_session_arguments| new_session_arguments.uses_placeholder("uuid")),
         ttl: ttl(section),
-        regex: regex(section, "regex"),
-        json_pointer: pointer(section, "json_pointer"),
+        regex: read_regex(section, "regex"),
+        json_pointer: read_json_pointer(section, "json_pointer"),
         lost_rules: LostSessionRules {
             exit_codes: exit_codes(section, "unknown_session_exit_codes").unwrap_or_default(),
-            regex: regex(section, "unknown_session_regex"),
+            regex: read_regex(section, "unknown_session_regex"),
         },
     };
     let session_settings = SessionSettings::read(section, protocol.is_some());
     if let Some(protocol) = protocol {
-        refuse_arguments(section);
+        refuse_non_protocol_keys(section);
         if protocol == ControlProtocol::ClaudeControl {
-            resume_by_arguments(&mut session_spec, default);
+            resume_by_arguments(&mut session_spec, program_arguments);
         }
     } else if is_given {
         if let (Some(replacing_arguments), Some(input), Some(output)) =
             (&replacing_arguments, input, output)
         {
-            replacing_arguments.check_patterns(section, input, output);
+            replacing_arguments.check_methods(section, input, output);
         }
         check_session(
             section,
@@ -76,14 +76,14 @@ pub(crate) fn read(
 }
 
 /// Sets how claude-control resumes a session: no message of the protocol does, only the arguments of the program.
-fn resume_by_arguments(session_spec: &mut SessionSpec, default: &Arguments) {
+fn resume_by_arguments(session_spec: &mut SessionSpec, program_arguments: &Arguments) {
     let added = ["--resume", "{{ session_id }}"];
-    session_spec.resume_args = default.templates_with(added.map(str::to_owned).to_vec());
+    session_spec.resume_args = program_arguments.templates_with(added.map(str::to_owned).to_vec());
     session_spec.lost_rules.regex = Regex::new("No conversation found with session ID").ok();
 }
 
 /// Reports the keys of programs that end with their answer.
-fn refuse_arguments(section: &Section<'_>) {
+fn refuse_non_protocol_keys(section: &Section<'_>) {
     let keys = [
         "resume_args",
         "args",
@@ -96,7 +96,7 @@ fn refuse_arguments(section: &Section<'_>) {
     for key in keys.into_iter().filter(|key| section.has(key)) {
         section
             .reader
-            .error(&section.position.below(key).hidden(), "has no meaning with `protocol`");
+            .error(&section.position.below(key).unprintable(), "has no meaning with `protocol`");
     }
 }
 
@@ -107,7 +107,7 @@ fn check_session(
     session_spec: &SessionSpec,
     output: Option<OutputMethod>,
 ) {
-    let position_of = |key: &str| section.position.below(key).hidden();
+    let position_of = |key: &str| section.position.below(key).unprintable();
     match (added_arguments, replacing_arguments) {
         (Some(_), Some(_)) => {
             let diagnostic =
@@ -115,13 +115,13 @@ fn check_session(
             section.reader.error(&position_of("args"), diagnostic);
         }
         (Some(resume), None) | (None, Some(resume)) => {
-            resume.require_name(section, "session_id");
-            resume.forbid_name(section, "uuid", "with `new_args` only");
+            resume.require_placeholder(section, "session_id");
+            resume.forbid_placeholder(section, "uuid", "with `new_args` only");
         }
         (None, None) => {
-            let diagnostic =
-                from_message("is needed").hint("write `[\"--resume\", \"{{ session_id }}\"]`");
-            section.reader.record(
+            let diagnostic = new_diagnostic("is needed")
+                .with_hint("write `[\"--resume\", \"{{ session_id }}\"]`");
+            section.reader.record_fault(
                 crate::config::diagnostics::Severity::Error,
                 &position_of("resume_args"),
                 diagnostic,
@@ -129,12 +129,16 @@ fn check_session(
         }
     }
     if let Some(new_session_arguments) = new_session_arguments {
-        new_session_arguments.forbid_name(section, "session_id", "when a session is resumed only");
+        new_session_arguments.forbid_placeholder(
+            section,
+            "session_id",
+            "when a session is resumed only",
+        );
     }
     let has_id_source = session_spec.regex.is_some() || session_spec.json_pointer.is_some();
     let is_plain_output = matches!(output, Some(OutputMethod::Stdout | OutputMethod::File));
-    if is_plain_output && !has_id_source && !session_spec.gives_id {
-        section.reader.error(&section.position.clone().hidden(), MISSING_SESSION_ID);
+    if is_plain_output && !has_id_source && !session_spec.generates_id {
+        section.reader.error(&section.position.clone().unprintable(), MISSING_SESSION_ID);
     }
 }
 

@@ -3,29 +3,29 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::model::program::stdio_protocol::{
-    ControlSpec, Framing, MessageTemplate, NoticeKind, NoticeRule, Prompt, RpcCall, RpcSpec,
-    StdioProtocol, TurnEnd, TurnSpec,
+    ControlSpec, Framing, MessageTemplate, NotificationKind, NotificationRule, Prompt, RpcCall,
+    RpcSpec, StdioProtocol, TurnEnd, TurnSpec,
 };
 use algonius_actors::model::program::{InputMethod, OutputMethod};
 use serde_json::Value;
 
-use super::arguments::template_names;
-use crate::config::diagnostics::from_message;
-use crate::config::table::pattern::{pointer, regex};
-use crate::config::table::{ConfigReader, Section, ValueShape, WrittenValue, json};
+use super::arguments::parse_placeholders;
+use crate::config::diagnostics::new_diagnostic;
+use crate::config::table::pattern::{read_json_pointer, read_regex};
+use crate::config::table::{ConfigReader, PositionedValue, Section, ValueShape, json};
 
 const FRAMINGS: [(&str, Framing); 2] =
     [("lines", Framing::Lines), ("content-length", Framing::ContentLength)];
 
-const NOTICE_KINDS: [(&str, NoticeKind); 4] = [
-    ("text", NoticeKind::Text),
-    ("status", NoticeKind::Status),
-    ("usage", NoticeKind::Usage),
-    ("session", NoticeKind::Session),
+const NOTICE_KINDS: [(&str, NotificationKind); 4] = [
+    ("text", NotificationKind::Text),
+    ("status", NotificationKind::Status),
+    ("usage", NotificationKind::Usage),
+    ("session", NotificationKind::Session),
 ];
 
 /// Names of files, which only programs that end with their answer have.
-const FILE_VARIABLES: [&str; 2] = ["input_file", "output_file"];
+const FILE_PLACEHOLDERS: [&str; 2] = ["input_file", "output_file"];
 
 /// Reads the protocol; `None` if the program reads its input to the end.
 pub(crate) fn read(
@@ -42,15 +42,15 @@ pub(crate) fn read(
     }
     let (is_rpc_input, is_rpc_output) =
         (input == Some(InputMethod::JsonRpc), output == Some(OutputMethod::JsonRpc));
-    let position_of = |key: &str| agent.position.below(key).hidden();
+    let position_of = |key: &str| agent.position.below(key).unprintable();
     if is_rpc_input != is_rpc_output && input.is_some() && output.is_some() {
         let diagnostic = "`input` and `output` are \"json-rpc\" together or not at all";
         agent.reader.error(&position_of(if is_rpc_input { "output" } else { "input" }), diagnostic);
     }
     if is_rpc_input && !has_rpc {
-        let diagnostic = from_message("is needed with `input = \"json-rpc\"`");
-        let diagnostic = diagnostic.hint("write `json_rpc = { method = \"...\" }`");
-        agent.reader.record(
+        let diagnostic = new_diagnostic("is needed with `input = \"json-rpc\"`");
+        let diagnostic = diagnostic.with_hint("write `json_rpc = { method = \"...\" }`");
+        agent.reader.record_fault(
             crate::config::diagnostics::Severity::Error,
             &position_of("json_rpc"),
             diagnostic,
@@ -78,7 +78,7 @@ fn rpc(mut table: Section<'_>, is_given: bool) -> Option<RpcSpec> {
     let method = section.nonblank("method").map(|text| text.value);
     let params = template(section, "params");
     if is_given && method.is_none() {
-        section.reader.error(&section.position.below("method").hidden(), "is needed");
+        section.reader.error(&section.position.below("method").unprintable(), "is needed");
     }
     let spec = RpcSpec {
         framing,
@@ -86,10 +86,10 @@ fn rpc(mut table: Section<'_>, is_given: bool) -> Option<RpcSpec> {
         initialized: call(section, "initialized"),
         submit: RpcCall { method: method.unwrap_or_default(), params: params.unwrap_or_default() },
         cancel: call(section, "cancel"),
-        result: pointer(section, "result").unwrap_or_default(),
-        session: pointer(section, "session"),
-        usage: pointer(section, "usage"),
-        notices: notices(section),
+        result_pointer: read_json_pointer(section, "result").unwrap_or_default(),
+        session_pointer: read_json_pointer(section, "session"),
+        usage_pointer: read_json_pointer(section, "usage"),
+        notifications: notices(section),
         transient_codes: error_codes(section),
     };
     table.finish();
@@ -102,7 +102,7 @@ fn call(section: &mut Section<'_>, key: &'static str) -> Option<RpcCall> {
     let mut table = section.section(key);
     let method = table.nonblank("method").map(|text| text.value);
     if is_given && method.is_none() {
-        table.reader.error(&table.position.below("method").hidden(), "is needed");
+        table.reader.error(&table.position.below("method").unprintable(), "is needed");
     }
     let params = template(&mut table, "params").unwrap_or_default();
     table.finish();
@@ -110,16 +110,16 @@ fn call(section: &mut Section<'_>, key: &'static str) -> Option<RpcCall> {
 }
 
 /// Reads the meaning of notifications by method.
-fn notices(section: &mut Section<'_>) -> BTreeMap<String, NoticeRule> {
+fn notices(section: &mut Section<'_>) -> BTreeMap<String, NotificationRule> {
     let mut notices = BTreeMap::new();
     for (method, mut table) in section.sections("notifications") {
         let kind = table.keyword("kind", &NOTICE_KINDS).map(|found| found.value);
-        let pointer = pointer(&mut table, "pointer").unwrap_or_default();
+        let pointer = read_json_pointer(&mut table, "pointer").unwrap_or_default();
         if kind.is_none() && !table.has("kind") {
-            table.reader.error(&table.position.below("kind").hidden(), "is needed");
+            table.reader.error(&table.position.below("kind").unprintable(), "is needed");
         }
         table.finish();
-        notices.extend(kind.map(|kind| (method.value, NoticeRule { kind, pointer })));
+        notices.extend(kind.map(|kind| (method.value, NotificationRule { kind, pointer })));
     }
     notices
 }
@@ -128,7 +128,7 @@ fn notices(section: &mut Section<'_>) -> BTreeMap<String, NoticeRule> {
 fn error_codes(section: &mut Section<'_>) -> Vec<i64> {
     let reader = section.reader;
     let items = section.list("transient_codes").unwrap_or_default();
-    let code = |item: WrittenValue<'_>| {
+    let code = |item: PositionedValue<'_>| {
         let code = item.value.as_integer().and_then(crate::config::table::value::parse_integer);
         let code = code.and_then(|code| i64::try_from(code).ok());
         if code.is_none() {
@@ -144,14 +144,14 @@ fn turns(mut table: Section<'_>, is_given: bool) -> Option<TurnSpec> {
     let message = message_template(section, "message");
     let interrupt = message_template(section, "interrupt");
     let line = section.nonblank("end_line").map(|text| TurnEnd::Line(text.value));
-    let regex = regex(section, "end_regex").map(TurnEnd::Regex);
+    let regex = read_regex(section, "end_regex").map(TurnEnd::Regex);
     let json = members(section, "end_json").map(TurnEnd::Json);
     let prompt = prompt(section).map(TurnEnd::Prompt);
     let echo = section.flag("echo", false);
     let mut ends: Vec<_> = [line, regex, json, prompt].into_iter().flatten().collect();
     if is_given && ends.len() != 1 {
         let diagnostic = "needs one of `prompt`, `end_line`, `end_regex` and `end_json`";
-        section.reader.error(&section.position.clone().hidden(), diagnostic);
+        section.reader.error(&section.position.clone().unprintable(), diagnostic);
     }
     table.finish();
     let message = message.unwrap_or_else(MessageTemplate::default_template);
@@ -168,9 +168,9 @@ fn prompt(section: &mut Section<'_>) -> Option<Prompt> {
     }
     let text = text?;
     if text.value.contains(['\n', '\r']) {
-        let diagnostic = from_message("must stand on one line")
-            .hint("use `end_line` for an end with a line break");
-        section.reader.record(
+        let diagnostic = new_diagnostic("must stand on one line")
+            .with_hint("use `end_line` for an end with a line break");
+        section.reader.record_fault(
             crate::config::diagnostics::Severity::Error,
             &text.position,
             diagnostic,
@@ -209,12 +209,12 @@ fn template(section: &mut Section<'_>, key: &'static str) -> Option<Value> {
     Some(document)
 }
 
-fn check_templates(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>, document: &Value) {
+fn check_templates(reader: &ConfigReader<'_>, entry: &PositionedValue<'_>, document: &Value) {
     match document {
         Value::String(text) => {
-            let position = entry.position.clone().hidden();
-            let names = template_names(reader, (text, &position)).unwrap_or_default();
-            for name in names.iter().filter(|name| FILE_VARIABLES.contains(&name.as_str())) {
+            let position = entry.position.clone().unprintable();
+            let names = parse_placeholders(reader, (text, &position)).unwrap_or_default();
+            for name in names.iter().filter(|name| FILE_PLACEHOLDERS.contains(&name.as_str())) {
                 reader.error(&position, format!("`{{{{ {name} }}}}` has no value here"));
             }
         }

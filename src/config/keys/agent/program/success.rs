@@ -9,10 +9,10 @@ use algonius_actors::model::agent::success_criteria::{
 use serde_json::Value;
 use toml::de::DeValue;
 
-use crate::config::diagnostics::{Severity, from_message};
+use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::keys::programs::search::find_program;
-use crate::config::table::pattern::{pointer, regex, regex_of};
-use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, value};
+use crate::config::table::pattern::{parse_regex, read_json_pointer, read_regex};
+use crate::config::table::{ConfigReader, Positioned, Section, ValueBounds, value};
 use crate::platform::json_schema::ParsedSchema;
 use crate::platform::template::Template;
 
@@ -31,8 +31,8 @@ pub(crate) fn success(
     let criteria = SuccessCriteria {
         exit_codes: exit_codes(&mut section, "exit_codes").unwrap_or_else(|| vec![0]),
         require_output: section.flag("require_output", false),
-        fail_regex: regex(&mut section, "fail_regex"),
-        json_pointer: pointer(&mut section, "json_pointer"),
+        fail_regex: read_regex(&mut section, "fail_regex"),
+        json_pointer: read_json_pointer(&mut section, "json_pointer"),
         artifact: section
             .nonblank("artifact")
             .and_then(|text| checked_template(section.reader, text)),
@@ -52,8 +52,8 @@ fn schema(section: &mut Section<'_>, missing_severity: Severity) -> Option<Value
         match std::fs::read_to_string(reader.resolve(&text.value)) {
             Ok(schema_text) => schema_text,
             Err(error) => {
-                let diagnostic = from_message(format!("could not be read: {}", error.kind()));
-                reader.record(missing_severity, &text.position, diagnostic);
+                let diagnostic = new_diagnostic(format!("could not be read: {}", error.kind()));
+                reader.record_fault(missing_severity, &text.position, diagnostic);
                 return None;
             }
         }
@@ -73,19 +73,23 @@ fn check_command(
     let limit = section.seconds("check_timeout", ValueBounds::new(0.1, 3600.0, 60.0));
     let mut words = section.texts("check")?.into_iter();
     let Some(name) = words.next().filter(|name| !name.value.trim().is_empty()) else {
-        let position = section.entry("check")?.position.hidden();
+        let position = section.entry("check")?.position.unprintable();
         reader.error(&position, "must name a command, and may give its arguments after it");
         return None;
     };
     let command = find_program(reader, &name.value, search_path).unwrap_or_else(|| {
-        reader.record(missing_severity, &name.position, from_message("there is no such program"));
+        reader.record_fault(
+            missing_severity,
+            &name.position,
+            new_diagnostic("there is no such program"),
+        );
         PathBuf::from(&name.value)
     });
     let args = words.filter_map(|word| checked_template(reader, word)).collect();
     Some(CheckCommand { command, args, timeout: limit })
 }
 
-fn checked_template(reader: &ConfigReader<'_>, text: Spanned<String>) -> Option<String> {
+fn checked_template(reader: &ConfigReader<'_>, text: Positioned<String>) -> Option<String> {
     if let Err(error) = Template::new(&text.value) {
         reader.error(&text.position, format!("is not a template that is known: {error}"));
         return None;
@@ -97,13 +101,13 @@ fn checked_template(reader: &ConfigReader<'_>, text: Spanned<String>) -> Option<
 pub(crate) fn usage(agent: &mut Section<'_>) -> UsageRules {
     let mut section = agent.section("usage");
     let found = section.nonblank("regex");
-    let regex = found.as_ref().and_then(|text| regex_of(section.reader, text));
+    let regex = found.as_ref().and_then(|text| parse_regex(section.reader, text));
     if let (Some(text), Some(regex)) = (&found, &regex)
         && regex.capture_names().flatten().next().is_none()
     {
         let diagnostic =
-            from_message("has no named group").hint("write `(?<input_tokens>\\d+) tokens`");
-        section.reader.record(Severity::Error, &text.position, diagnostic);
+            new_diagnostic("has no named group").with_hint("write `(?<input_tokens>\\d+) tokens`");
+        section.reader.record_fault(Severity::Error, &text.position, diagnostic);
     }
     section.finish();
     UsageRules { regex }
@@ -114,7 +118,7 @@ pub(crate) fn failures(agent: &mut Section<'_>) -> FailureRules {
     let short_form = FailureMatchers {
         status: Vec::new(),
         exit_codes: exit_codes(agent, "transient_exit_codes").unwrap_or_default(),
-        regex: regex(agent, "transient_regex"),
+        regex: read_regex(agent, "transient_regex"),
     };
     let has_exit_codes = agent.has("transient_exit_codes");
     let mut section = agent.section("failures");
@@ -122,8 +126,10 @@ pub(crate) fn failures(agent: &mut Section<'_>) -> FailureRules {
     for (key, full_key) in [("transient_exit_codes", "exit_codes"), ("transient_regex", "regex")] {
         if let Some(entry) = agent.entry(key).filter(|_| transient_section.has(full_key)) {
             let diagnostic =
-                from_message(format!("says what `failures.transient.{full_key}` says"));
-            agent.reader.error(&entry.position.hidden(), diagnostic.hint("write one of them"));
+                new_diagnostic(format!("says what `failures.transient.{full_key}` says"));
+            agent
+                .reader
+                .error(&entry.position.unprintable(), diagnostic.with_hint("write one of them"));
         }
     }
     let has_exit_codes = has_exit_codes || transient_section.has("exit_codes");
@@ -147,7 +153,7 @@ pub(crate) fn failures(agent: &mut Section<'_>) -> FailureRules {
 /// Reads the pattern of requests that the program retries by itself, and their maximum.
 fn own_retries(mut section: Section<'_>) -> OwnRetryRules {
     let max = u32::try_from(section.count("max", ValueBounds::new(0, 1000, 0))).ok();
-    let regex = regex(&mut section, "regex");
+    let regex = read_regex(&mut section, "regex");
     section.finish();
     OwnRetryRules { regex, max: max.filter(|max| *max > 0) }
 }
@@ -170,9 +176,10 @@ fn failure_matchers(section: &mut Section<'_>, excluded_statuses: &[u16]) -> Fai
     for item in section.list("status").unwrap_or_default() {
         match integer(item.value).and_then(|number| u16::try_from(number).ok()) {
             Some(number) if excluded_statuses.contains(&number) => {
-                let diagnostic =
-                    from_message("means that credentials were refused, which is never tried again");
-                reader.error(&item.position, diagnostic.hint("leave it out"));
+                let diagnostic = new_diagnostic(
+                    "means that credentials were refused, which is never tried again",
+                );
+                reader.error(&item.position, diagnostic.with_hint("leave it out"));
             }
             Some(number @ 400..=599) => status.push(number),
             _ => reader.error(&item.position, "must be an HTTP status from 400 to 599"),
@@ -181,7 +188,7 @@ fn failure_matchers(section: &mut Section<'_>, excluded_statuses: &[u16]) -> Fai
     FailureMatchers {
         status,
         exit_codes: exit_codes(section, "exit_codes").unwrap_or_default(),
-        regex: regex(section, "regex"),
+        regex: read_regex(section, "regex"),
     }
 }
 

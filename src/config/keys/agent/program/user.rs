@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use algonius_actors::model::program::{User, Variable, VariableSecrecy};
+use algonius_actors::model::program::{EnvVariable, UnixUser, VariableSecrecy};
 use nix::unistd::{self, geteuid};
 
-use crate::config::diagnostics::{Severity, from_message};
+use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::table::Section;
 
 /// Keyword for a user that the service picks from `server.agent_users`.
@@ -28,7 +28,7 @@ pub(crate) enum RunAs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SystemUser {
     name: String,
-    user: User,
+    user: UnixUser,
     home: PathBuf,
 }
 
@@ -42,16 +42,17 @@ pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Run
     let account = match unistd::User::from_name(&name.value) {
         Ok(Some(account)) => account,
         Ok(None) => {
-            let diagnostic = from_message("there is no such user on this machine")
-                .hint("make it, as by `useradd --system --create-home NAME`, or write \"dynamic\"");
-            reader.record(missing_severity, &name.position, diagnostic);
+            let diagnostic = new_diagnostic("there is no such user on this machine").with_hint(
+                "make it, as by `useradd --system --create-home NAME`, or write \"dynamic\"",
+            );
+            reader.record_fault(missing_severity, &name.position, diagnostic);
             return RunAs::Service;
         }
         Err(errno) => {
-            reader.record(
+            reader.record_fault(
                 missing_severity,
                 &name.position,
-                from_message(format!("cannot be looked up: {errno}")),
+                new_diagnostic(format!("cannot be looked up: {errno}")),
             );
             return RunAs::Service;
         }
@@ -63,14 +64,14 @@ pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Run
     }
     RunAs::Named(SystemUser {
         name: name.value,
-        user: User { uid: account.uid.as_raw(), gid: account.gid.as_raw() },
+        user: UnixUser { uid: account.uid.as_raw(), gid: account.gid.as_raw() },
         home: account.dir,
     })
 }
 
 impl RunAs {
     /// Returns the user, if it is known already.
-    pub(crate) fn user(&self) -> Option<User> {
+    pub(crate) fn user(&self) -> Option<UnixUser> {
         match self {
             Self::Named(account) => Some(account.user),
             Self::Service | Self::Dynamic => None,
@@ -83,12 +84,12 @@ impl RunAs {
     }
 
     /// Sets the variables that name the user of a program, unless the file sets them.
-    pub(crate) fn set_variables(&self, env: &mut BTreeMap<String, Variable>) {
+    pub(crate) fn set_variables(&self, env: &mut BTreeMap<String, EnvVariable>) {
         let Self::Named(SystemUser { name, home, .. }) = self else { return };
         let home = home.display().to_string();
         for (variable, value) in [("HOME", &home), ("USER", name), ("LOGNAME", name)] {
             let new_variable =
-                || Variable { value: value.clone(), secrecy: VariableSecrecy::Plain };
+                || EnvVariable { value: value.clone(), secrecy: VariableSecrecy::Plain };
             env.entry(variable.to_owned()).or_insert_with(new_variable);
         }
     }

@@ -8,24 +8,24 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::agent::team::TeamPlan;
 use algonius_actors::model::id::AgentId;
 
-use super::WrittenTeam;
-use crate::config::diagnostics::from_message;
-use crate::config::keys::agent::Agent;
+use super::ConfiguredTeam;
+use crate::config::diagnostics::new_diagnostic;
+use crate::config::keys::agent::ConfiguredAgent;
 use crate::config::table::{ConfigReader, SourcePosition};
 
 /// Time that a team gets to stop, beyond that of its members.
 const EXTRA_GRACE: Duration = Duration::from_secs(2);
 
 /// Teams by their ids.
-pub(crate) type WrittenTeams = BTreeMap<AgentId, WrittenTeam>;
+pub(crate) type ConfiguredTeams = BTreeMap<AgentId, ConfiguredTeam>;
 
 /// Checks the teams, and derives what follows from their members. `ids` are all agents of the file, also those with
 /// faults of their own.
 pub(crate) fn check_all(
     reader: &ConfigReader<'_>,
     ids: &[AgentId],
-    teams: &WrittenTeams,
-    agents: &mut [Agent],
+    teams: &ConfiguredTeams,
+    agents: &mut [ConfiguredAgent],
 ) {
     let mut search = CycleSearch { reader, ids, teams, depths: BTreeMap::new(), path: Vec::new() };
     for id in teams.keys() {
@@ -44,7 +44,7 @@ pub(crate) fn check_all(
 struct CycleSearch<'s, 'c> {
     reader: &'s ConfigReader<'c>,
     ids: &'s [AgentId],
-    teams: &'s WrittenTeams,
+    teams: &'s ConfiguredTeams,
     /// Depth of each team that was visited: 1 for a team without teams among its members.
     depths: BTreeMap<AgentId, usize>,
     /// Teams between the first one and the present one.
@@ -63,7 +63,7 @@ impl CycleSearch<'_, '_> {
         for (step, position) in &team.steps {
             if !self.ids.contains(&step.agent) {
                 let known = self.ids.iter().map(AgentId::as_str);
-                let diagnostic = from_message("no agent has this id");
+                let diagnostic = new_diagnostic("no agent has this id");
                 self.reader.error(position, diagnostic.suggest_from(step.agent.as_str(), known));
             } else if self.path.contains(&step.agent) {
                 self.report_cycle(&step.agent, position);
@@ -76,7 +76,7 @@ impl CycleSearch<'_, '_> {
             let max = TeamPlan::MAX_DEPTH;
             let message = format!("teams are nested {depth} levels deep; {max} is the most");
             if let Some((_, position)) = team.steps.first() {
-                self.reader.error(&position.clone().hidden(), message);
+                self.reader.error(&position.clone().unprintable(), message);
             }
         }
         self.depths.insert(id.clone(), depth);
@@ -86,23 +86,24 @@ impl CycleSearch<'_, '_> {
     fn report_cycle(&self, id: &AgentId, position: &SourcePosition) {
         let cycle = self.path.iter().skip_while(|team| *team != id).chain([id]);
         let cycle: Vec<_> = cycle.map(AgentId::as_str).collect();
-        let diagnostic = from_message(format!("the teams form a cycle: {}", cycle.join(" → ")))
-            .hint("a team cannot be a member of itself, directly or through other teams");
+        let diagnostic = new_diagnostic(format!("the teams form a cycle: {}", cycle.join(" → ")))
+            .with_hint("a team cannot be a member of itself, directly or through other teams");
         self.reader.error(position, diagnostic);
     }
 }
 
 /// Sets the access and the grace period of a team.
-fn derive_from_members(id: &AgentId, teams: &WrittenTeams, agents: &mut [Agent]) {
+fn derive_from_members(id: &AgentId, teams: &ConfiguredTeams, agents: &mut [ConfiguredAgent]) {
     let Some(team) = teams.get(id) else { return };
-    let members = |agent: &&Agent| team.steps.iter().any(|(step, _)| step.agent == agent.spec.id);
+    let members =
+        |agent: &&ConfiguredAgent| team.steps.iter().any(|(step, _)| step.agent == agent.spec.id);
     let members: Vec<_> = agents.iter().filter(members).map(|agent| &agent.spec).collect();
     let writes = members.iter().any(|member| member.access == Access::ReadWrite);
     let access = if writes { Access::ReadWrite } else { Access::ReadOnly };
-    let grace = members.iter().map(|member| member.limits.deadlines.grace).max();
+    let grace = members.iter().map(|member| member.limits.timeouts.grace).max();
     let grace = grace.unwrap_or_default() + EXTRA_GRACE;
     if let Some(agent) = agents.iter_mut().find(|agent| agent.spec.id == *id) {
         let spec = Arc::make_mut(&mut agent.spec);
-        (spec.access, spec.limits.deadlines.grace) = (access, grace);
+        (spec.access, spec.limits.timeouts.grace) = (access, grace);
     }
 }

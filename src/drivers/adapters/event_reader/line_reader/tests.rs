@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{LineReader, ProgramEvent};
 
-const KINDS: [(&str, EventDialect); 6] = [
+const DIALECTS: [(&str, EventDialect); 6] = [
     ("claude", EventDialect::Claude),
     ("qwen", EventDialect::Claude),
     ("codex", EventDialect::Codex),
@@ -17,7 +17,7 @@ const KINDS: [(&str, EventDialect); 6] = [
 ];
 
 /// Returns the recorded output of a program.
-fn recorded(agent: &str, case: &str) -> Vec<u8> {
+fn recorded_output(agent: &str, case: &str) -> Vec<u8> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(agent);
     std::fs::read(folder.join(format!("{case}.jsonl"))).unwrap()
 }
@@ -45,7 +45,7 @@ fn read<'b>(
 }
 
 /// Cuts the bytes at arbitrary places.
-fn cut<'b>(bytes: &'b [u8], places: &[usize]) -> Vec<&'b [u8]> {
+fn split_at_places<'b>(bytes: &'b [u8], places: &[usize]) -> Vec<&'b [u8]> {
     let mut places: Vec<usize> = places.iter().map(|place| place % (bytes.len() + 1)).collect();
     places.extend([0, bytes.len()]);
     places.sort_unstable();
@@ -73,7 +73,7 @@ fn cases() -> impl Strategy<Value = (usize, &'static str)> {
         Just("401"),
         Just("empty"),
     ];
-    (0..KINDS.len(), names)
+    (0..DIALECTS.len(), names)
 }
 
 /// Strategy for a line of JSON with unexpected values.
@@ -120,10 +120,10 @@ proptest! {
         (agent, case) in cases(),
         places in proptest::collection::vec(any::<usize>(), 0..12),
     ) {
-        let (name, dialect) = KINDS[agent];
-        let bytes = recorded(name, case);
+        let (name, dialect) = DIALECTS[agent];
+        let bytes = recorded_output(name, case);
         let unsplit = event_text(Some(dialect), [bytes.as_slice()]);
-        prop_assert_eq!(event_text(Some(dialect), cut(&bytes, &places)), unsplit);
+        prop_assert_eq!(event_text(Some(dialect), split_at_places(&bytes, &places)), unsplit);
     }
 
     #[test]
@@ -132,8 +132,8 @@ proptest! {
         breaks in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..20),
         end in any::<usize>(),
     ) {
-        let (name, dialect) = KINDS[agent];
-        let mut bytes = recorded(name, case);
+        let (name, dialect) = DIALECTS[agent];
+        let mut bytes = recorded_output(name, case);
         for (place, byte) in breaks {
             let place = place % bytes.len().max(1);
             bytes[place] = byte;
@@ -145,7 +145,7 @@ proptest! {
     #[test]
     fn lines_of_any_shape_never_panic(lines in proptest::collection::vec(unexpected_line(), 0..6)) {
         let bytes = lines.join("\n").into_bytes();
-        for (_, dialect) in KINDS {
+        for (_, dialect) in DIALECTS {
             event_text(Some(dialect), [bytes.as_slice()]);
         }
         event_text(None, [bytes.as_slice()]);
@@ -157,8 +157,8 @@ proptest! {
         garbage in "[a-z \\PC]{1,40}",
         place in any::<usize>(),
     ) {
-        let (name, dialect) = KINDS[agent];
-        let text = String::from_utf8(recorded(name, case)).unwrap();
+        let (name, dialect) = DIALECTS[agent];
+        let text = String::from_utf8(recorded_output(name, case)).unwrap();
         let mut lines: Vec<&str> = text.lines().collect();
         let garbage = format!("~{garbage}");
         lines.insert(place % (lines.len() + 1), &garbage);

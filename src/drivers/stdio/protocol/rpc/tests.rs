@@ -8,8 +8,8 @@ fn call(method: &str, params: Value) -> RpcCall {
     RpcCall { method: method.to_owned(), params }
 }
 
-fn notice(kind: NoticeKind, pointer: &str) -> NoticeRule {
-    NoticeRule { kind, pointer: pointer.to_owned() }
+fn notice(kind: NotificationKind, pointer: &str) -> NotificationRule {
+    NotificationRule { kind, pointer: pointer.to_owned() }
 }
 
 fn spec() -> RpcSpec {
@@ -19,26 +19,26 @@ fn spec() -> RpcSpec {
         initialized: None,
         submit: call("ask", json!({"text": "{{ input }}"})),
         cancel: None,
-        result: "/answer".to_owned(),
-        session: Some("/session".to_owned()),
-        usage: Some("/usage".to_owned()),
-        notices: [
-            ("said".to_owned(), notice(NoticeKind::Text, "/text")),
-            ("doing".to_owned(), notice(NoticeKind::Status, "")),
-            ("named".to_owned(), notice(NoticeKind::Session, "/id")),
+        result_pointer: "/answer".to_owned(),
+        session_pointer: Some("/session".to_owned()),
+        usage_pointer: Some("/usage".to_owned()),
+        notifications: [
+            ("said".to_owned(), notice(NotificationKind::Text, "/text")),
+            ("doing".to_owned(), notice(NotificationKind::Status, "")),
+            ("named".to_owned(), notice(NotificationKind::Session, "/id")),
         ]
         .into(),
         transient_codes: vec![-32_000],
     }
 }
 
-fn exchange(spec: &RpcSpec, number: u64) -> RpcExchange {
+fn exchange(spec: &RpcSpec, number: u64) -> RpcTurn {
     let values = ExecutionValues { input: "a \"b\"".to_owned(), ..ExecutionValues::default() };
-    RpcExchange::of(spec, &values, number).unwrap()
+    RpcTurn::new(spec, &values, number).unwrap()
 }
 
 /// Returns each step as one word.
-fn step_texts(rpc: &mut RpcExchange, lines: &[Value]) -> Vec<String> {
+fn step_texts(rpc: &mut RpcTurn, lines: &[Value]) -> Vec<String> {
     let bytes: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
     let step_text = |step| match step {
         StdioStep::Write(bytes) => format!("write {}", String::from_utf8(bytes).unwrap().trim()),
@@ -62,7 +62,7 @@ fn step_texts(rpc: &mut RpcExchange, lines: &[Value]) -> Vec<String> {
 #[test]
 fn the_result_of_a_call_is_the_answer() {
     let mut rpc = exchange(&spec(), 0);
-    let request: Value = serde_json::from_slice(&rpc.open()).unwrap();
+    let request: Value = serde_json::from_slice(&rpc.take_first_bytes()).unwrap();
     let params = json!({"text": "a \"b\""});
     assert_eq!(request, json!({"jsonrpc": "2.0", "id": 2, "method": "ask", "params": params}));
     let result = json!({"answer": {"n": 1}, "session": "s1", "usage": {"input_tokens": 3}});
@@ -94,14 +94,14 @@ fn a_program_is_initialized_once_before_its_calls() {
     let initialize = Some(call("initialize", json!({"v": 1})));
     let ready = RpcSpec { initialize, initialized: Some(call("ready", Value::Null)), ..spec() };
     let mut rpc = exchange(&ready, 0);
-    let first: Value = serde_json::from_slice(&rpc.open()).unwrap();
+    let first: Value = serde_json::from_slice(&rpc.take_first_bytes()).unwrap();
     assert_eq!((&first["id"], &first["method"]), (&json!(1), &json!("initialize")));
     let steps =
         step_texts(&mut rpc, &[json!({"id": 2, "result": 1}), json!({"id": 1, "result": {}})]);
     assert_eq!(steps.len(), 2, "{steps:?}");
     assert!(steps[0].contains("\"ready\"") && !steps[0].contains("id"), "{steps:?}");
     assert!(steps[1].contains("\"ask\"") && steps[1].contains("\"id\":2"), "{steps:?}");
-    let later: Value = serde_json::from_slice(&exchange(&ready, 5).open()).unwrap();
+    let later: Value = serde_json::from_slice(&exchange(&ready, 5).take_first_bytes()).unwrap();
     assert_eq!((&later["id"], &later["method"]), (&json!(7), &json!("ask")));
 }
 
@@ -134,12 +134,12 @@ fn requests_of_the_program_are_refused_and_junk_is_noted() {
 
 #[test]
 fn a_call_is_cancelled_by_its_id_or_as_configured() {
-    assert_eq!(exchange(&spec(), 0).interrupt(), None);
+    assert_eq!(exchange(&spec(), 0).interrupt_bytes(), None);
     for (params, expected) in
         [(Value::Null, json!({"id": 5})), (json!({"s": "{{ input }}"}), json!({"s": "a \"b\""}))]
     {
         let spec = RpcSpec { cancel: Some(call("$/cancel", params)), ..spec() };
-        let bytes = exchange(&spec, 3).interrupt().unwrap();
+        let bytes = exchange(&spec, 3).interrupt_bytes().unwrap();
         let written: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(written["params"], expected);
     }

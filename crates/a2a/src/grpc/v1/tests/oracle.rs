@@ -18,11 +18,12 @@ use serde_json::{Number, Value};
 use super::{pb, read, write};
 use crate::grpc::conversions;
 use crate::grpc::tests::{
-    any_event, any_message, any_metadata, any_push_config, any_task, any_time, any_word, any_words,
+    any_event, any_message, any_metadata, any_push_config, any_short_text, any_short_texts,
+    any_task, any_time,
 };
 use crate::v1::{
     Binding, Card, CardCapabilities, CardDetails, CardSecurity, Interface, ListPage,
-    ProtocolVersion, Provider, SendResponse, Skill, StreamEvent,
+    ProtocolVersion, ProviderOrganization, SendResponse, Skill, StreamEvent,
 };
 use crate::v1_json as json;
 use crate::{CardFormat, card_json};
@@ -88,21 +89,20 @@ fn mark_final(mut event: StreamEvent) -> StreamEvent {
 }
 
 fn any_page() -> impl Strategy<Value = ListPage> {
-    (vec(any_task(ProtocolVersion::V1_0), 0..3), any_word(), 1..=100_u32, any::<u64>()).prop_map(
-        |(mut tasks, next_page_token, page_size, total_size)| {
+    (vec(any_task(ProtocolVersion::V1_0), 0..3), any_short_text(), 1..=100_u32, any::<u64>())
+        .prop_map(|(mut tasks, next_page_token, page_size, total_size)| {
             for task in &mut tasks {
                 task.status.timestamp = task.status.timestamp.trunc_subsecs(3);
             }
             ListPage { tasks, next_page_token, page_size, total_size }
-        },
-    )
+        })
 }
 
 fn any_send_request() -> impl Strategy<Value = pb::SendMessageRequest> {
     let message = any_message(ProtocolVersion::V1_0)
         .prop_map(|message| write::message(message).expect("written"));
     let push = option::of(any_push_config().prop_map(write::push_config));
-    let configuration = (any_words(), push, option::of(0..1000), any::<bool>()).prop_map(
+    let configuration = (any_short_texts(), push, option::of(0..1000), any::<bool>()).prop_map(
         |(
             accepted_output_modes,
             task_push_notification_config,
@@ -117,7 +117,7 @@ fn any_send_request() -> impl Strategy<Value = pb::SendMessageRequest> {
             }
         },
     );
-    (any_word(), message, option::of(configuration), any_metadata()).prop_map(
+    (any_short_text(), message, option::of(configuration), any_metadata()).prop_map(
         |(tenant, message, configuration, metadata)| pb::SendMessageRequest {
             tenant,
             message: Some(message),
@@ -128,7 +128,7 @@ fn any_send_request() -> impl Strategy<Value = pb::SendMessageRequest> {
 }
 
 fn any_list_request() -> impl Strategy<Value = pb::ListTasksRequest> {
-    let texts = (option::of(any_word()), option::of(any_word()));
+    let texts = (option::of(any_short_text()), option::of(any_short_text()));
     let since = option::of(any_time().prop_map(conversions::to_timestamp));
     let counts = (option::of(1..=100), option::of(0..1000));
     (texts, 0..=8, counts, since, option::of(any::<bool>())).prop_map(
@@ -148,8 +148,8 @@ fn any_list_request() -> impl Strategy<Value = pb::ListTasksRequest> {
 }
 
 fn any_skill() -> impl Strategy<Value = Skill> {
-    let texts = (any_word(), any_word(), any_word());
-    (texts, [any_words(), any_words(), any_words(), any_words()]).prop_map(
+    let texts = (any_short_text(), any_short_text(), any_short_text());
+    (texts, [any_short_texts(), any_short_texts(), any_short_texts(), any_short_texts()]).prop_map(
         |((id, name, description), lists)| {
             let [tags, examples, input_modes, output_modes] = lists;
             Skill { id, name, description, tags, examples, input_modes, output_modes }
@@ -158,9 +158,9 @@ fn any_skill() -> impl Strategy<Value = Skill> {
 }
 
 fn any_card_details() -> impl Strategy<Value = CardDetails> {
-    let provider =
-        (any_word(), any_word()).prop_map(|(organization, url)| Provider { organization, url });
-    (option::of(provider), option::of(any_word()), option::of(any_word())).prop_map(
+    let provider = (any_short_text(), any_short_text())
+        .prop_map(|(organization, url)| ProviderOrganization { organization, url });
+    (option::of(provider), option::of(any_short_text()), option::of(any_short_text())).prop_map(
         |(provider, documentation_url, icon_url)| CardDetails {
             provider,
             documentation_url,
@@ -173,8 +173,9 @@ fn any_card_details() -> impl Strategy<Value = CardDetails> {
 fn any_interface() -> impl Strategy<Value = Interface> {
     let binding = proptest::sample::select(Binding::ALL);
     let version = proptest::sample::select(ProtocolVersion::ALL);
-    let url = prop_oneof![any_word(), any_word().prop_map(|host| format!("http://{host}"))];
-    (url, binding, version, option::of(any_word()))
+    let url =
+        prop_oneof![any_short_text(), any_short_text().prop_map(|host| format!("http://{host}"))];
+    (url, binding, version, option::of(any_short_text()))
         .prop_map(|(url, binding, version, tenant)| Interface { url, binding, version, tenant })
 }
 
@@ -182,15 +183,19 @@ fn any_card() -> impl Strategy<Value = Card> {
     let (interface, skill) = (any_interface(), any_skill());
     let security = prop_oneof![
         Just(CardSecurity::Bearer),
-        any_word().prop_map(CardSecurity::ApiKey),
+        any_short_text().prop_map(CardSecurity::ApiKey),
         Just(CardSecurity::NoAuthentication),
     ];
-    let texts = (any_word(), any_word(), any_word());
-    let lists = (vec((any_word(), any_word(), any::<bool>()), 0..3), any_words(), any_words());
+    let texts = (any_short_text(), any_short_text(), any_short_text());
+    let lists = (
+        vec((any_short_text(), any_short_text(), any::<bool>()), 0..3),
+        any_short_texts(),
+        any_short_texts(),
+    );
     let capabilities = (any::<[bool; 3]>(), any_card_details());
     (texts, vec(interface, 0..7), capabilities, lists, vec(skill, 0..3), security).prop_map(
         |(texts, interfaces, capabilities, lists, skills, security)| {
-            let ([streaming, push, extended], details) = capabilities;
+            let ([streaming, push_notifications, extended], details) = capabilities;
             let (name, description, version) = texts;
             let (extensions, input_modes, output_modes) = lists;
             Card {
@@ -200,7 +205,7 @@ fn any_card() -> impl Strategy<Value = Card> {
                 interfaces,
                 capabilities: CardCapabilities {
                     streaming,
-                    push,
+                    push_notifications,
                     has_extended_card: extended,
                     extensions,
                 },
@@ -244,16 +249,16 @@ proptest! {
             StreamEvent::Message(message) => SendResponse::Message(message),
             StreamEvent::Status(_) | StreamEvent::Artifact(_) => return Ok(()),
         };
-        let expected = to_oracle(&write::reply(reply.clone()).expect("written"));
-        let parsed: oracle::SendMessageResponse = parse_with_oracle(json::write::reply(reply.clone()));
+        let expected = to_oracle(&write::send_response(reply.clone()).expect("written"));
+        let parsed: oracle::SendMessageResponse = parse_with_oracle(json::write::send_response(reply.clone()));
         prop_assert_eq!(parsed, without_nulls(&expected));
-        prop_assert_eq!(json::read::reply(with_integers(write_with_oracle(&expected))), Ok(reply));
+        prop_assert_eq!(json::read::send_response(with_integers(write_with_oracle(&expected))), Ok(reply));
     }
 
     #[test]
     fn a_push_configuration_is_equal_in_json_and_over_grpc(config in any_push_config()) {
         let expected = to_oracle(&write::push_config(config.clone()));
-        let parsed: oracle::TaskPushNotificationConfig = parse_with_oracle(json::write::push(config.clone()));
+        let parsed: oracle::TaskPushNotificationConfig = parse_with_oracle(json::write::push_config(config.clone()));
         prop_assert_eq!(&parsed, &expected);
         prop_assert_eq!(json::read::push_set(write_with_oracle(&expected)), Ok(config));
     }
@@ -268,7 +273,7 @@ proptest! {
     #[test]
     fn a_card_is_equal_in_json_and_over_grpc(agent_card in any_card()) {
         let expected = to_oracle(&write::card(agent_card.clone()));
-        let parsed: oracle::AgentCard = parse_with_oracle(card_json(&agent_card, CardFormat::Pure1_0));
+        let parsed: oracle::AgentCard = parse_with_oracle(card_json(&agent_card, CardFormat::Only1_0));
         prop_assert_eq!(parsed, expected);
     }
 

@@ -1,0 +1,248 @@
+//! View of the supervision tree: the status of its actors, its readiness, and inputs of its monitor.
+
+use std::time::Duration;
+
+use ractor::rpc::CallResult;
+use ractor::{ActorRef, RpcReplyPort};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::agent::AgentMsg;
+use crate::decide::notification::alert::AlertInput;
+use crate::execution::ExecutionMsg;
+use crate::gateway::GatewayMsg;
+use crate::gateway::handle::GatewayHandle;
+use crate::maintenance::monitor::{LatestPressure, MonitorMsg};
+use crate::maintenance::retention::RetentionMsg;
+use crate::model::id::{AgentId, ExecutionId};
+use crate::model::observation::alert::Alert;
+use crate::model::observation::status::{
+    ActorStatus, AgentStatus, ExecutionStatus, Health, RetentionStatus, SchedulerStatus, TreeStatus,
+};
+use crate::root::{RegisteredAgent, RootMsg, RootSnapshot};
+use crate::scheduler::{SchedulerMsg, SchedulerSnapshot};
+use crate::services::Services;
+use crate::services::credential_breakers::CredentialBreakers;
+
+/// Time limit for an actor's status reply.
+pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Time limit for the reply of the ledger.
+const LEDGER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Interval of the checks whether an agent is idle.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Handle that shows the state of the tree, and changes nothing but counts of the monitor. Clones are cheap.
+#[derive(Clone)]
+pub struct TreeInspector {
+    pub(crate) root: ActorRef<RootMsg>,
+    pub(crate) gateway_handle: GatewayHandle,
+    pub(crate) pressure: watch::Receiver<LatestPressure>,
+    pub(crate) services: Services,
+}
+
+impl TreeInspector {
+    /// Returns the status of the whole tree. Each actor reports its own values; one that does not reply within half a
+    /// second is shown as silent.
+    pub async fn status(&self) -> TreeStatus {
+        let view = self.root_view().await;
+        let since = self.gateway_started_at().await;
+        let (root, gateway) = (actor_status("root", view.as_ref().map(|view| view.since), 0), {
+            let restarts = view.as_ref().map_or(0, |view| view.gateway_restarts);
+            actor_status("gateway", since, restarts)
+        });
+        let pressure = self.pressure.borrow().clone();
+        let (monitor, alerts) = monitor_status(view.as_ref()).await.unzip();
+        let scheduler = scheduler_status(view.as_ref()).await;
+        let retention = retention_status(view.as_ref()).await;
+        let mut replies = JoinSet::new();
+        for registered in view.map(|view| view.agents).unwrap_or_default() {
+            replies.spawn(agent_status(registered));
+        }
+        let mut agents = replies.join_all().await;
+        agents.sort_by(|one, other| one.id.cmp(&other.id));
+        let alerts = alerts.unwrap_or_default();
+        // The clock is read last: no reported start time is later.
+        let at = self.services.clock.now();
+        TreeStatus {
+            at,
+            root,
+            monitor,
+            pressure,
+            scheduler,
+            retention,
+            alerts,
+            credentials: self.services.breakers.status(at),
+            gateway,
+            agents,
+        }
+    }
+
+    /// Returns the status of one agent; `None` if there is no such agent.
+    pub async fn agent_status(&self, agent: &AgentId) -> Option<AgentStatus> {
+        let agents = self.root_view().await?.agents;
+        let registered = agents.into_iter().find(|registered| registered.spec.id == *agent)?;
+        Some(agent_status(registered).await)
+    }
+
+    pub(crate) async fn root_view(&self) -> Option<RootSnapshot> {
+        call(&self.root, RootMsg::Inspect, STATUS_TIMEOUT).await
+    }
+
+    pub(crate) async fn gateway_started_at(&self) -> Option<chrono::DateTime<chrono::Utc>> {
+        let gateway = self.gateway_handle.gateway.borrow().clone()?;
+        call(&gateway, GatewayMsg::Inspect, STATUS_TIMEOUT).await
+    }
+
+    /// Returns the reasons why the service cannot accept work now; empty if it can. Pressure is not a reason: it
+    /// passes, and clients receive a temporary rejection.
+    pub async fn unready_reasons(&self) -> Vec<&'static str> {
+        let draining = *self.gateway_handle.draining.borrow();
+        let replies =
+            tokio::join!(self.root_view(), self.gateway_started_at(), self.is_ledger_readable());
+        let (root, gateway, is_ledger_readable) = replies;
+        let reasons = [
+            (draining, "draining"),
+            (root.is_none() || gateway.is_none(), "tree"),
+            (!is_ledger_readable, "ledger"),
+        ];
+        reasons.into_iter().filter(|(applies, _)| *applies).map(|(_, word)| word).collect()
+    }
+
+    /// Returns true if the ledger replies, with any result.
+    async fn is_ledger_readable(&self) -> bool {
+        let reading = self.services.ledger.execution(ExecutionId(uuid::Uuid::nil()));
+        timeout(LEDGER_TIMEOUT, reading).await.is_ok_and(|read| read.is_ok())
+    }
+
+    /// Sends an input to the monitor.
+    pub fn observe(&self, alert_input: AlertInput) {
+        self.services.monitor.observe(alert_input);
+    }
+
+    /// Counts a request to an endpoint for the monitor.
+    pub fn count_request(&self, endpoint: &str) {
+        self.services.monitor.count_request(endpoint);
+    }
+
+    /// Waits at most this time until an agent has no running or queued execution. Returns its status then; `None` if
+    /// there is no such agent.
+    pub async fn wait_until_idle(
+        &self,
+        agent: &AgentId,
+        max_wait: Duration,
+    ) -> Option<AgentStatus> {
+        let deadline = tokio::time::Instant::now() + max_wait;
+        loop {
+            let status = self.agent_status(agent).await?;
+            let is_idle = status.work.running.is_empty() && status.work.queued.is_empty();
+            if is_idle || tokio::time::Instant::now() >= deadline {
+                return Some(status);
+            }
+            tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
+        }
+    }
+
+    /// Returns the circuit breakers of the agents' credentials.
+    #[must_use]
+    pub fn breakers(&self) -> CredentialBreakers {
+        self.services.breakers.clone()
+    }
+}
+
+fn actor_status(
+    name: &str,
+    since: Option<chrono::DateTime<chrono::Utc>>,
+    restarts: u32,
+) -> ActorStatus {
+    let health = if since.is_some() { Health::Alive } else { Health::Silent };
+    ActorStatus { name: name.to_owned(), health, since, restarts }
+}
+
+async fn monitor_status(view: Option<&RootSnapshot>) -> Option<(ActorStatus, Vec<Alert>)> {
+    let (monitor, restarts) = view?.monitor.as_ref()?;
+    let (since, alerts) = call(monitor, MonitorMsg::Inspect, STATUS_TIMEOUT).await.unzip();
+    Some((actor_status("monitor", since, *restarts), alerts.unwrap_or_default()))
+}
+
+async fn scheduler_status(view: Option<&RootSnapshot>) -> Option<SchedulerStatus> {
+    let (scheduler, restarts) = view?.scheduler.as_ref()?;
+    let snapshot = call(scheduler, SchedulerMsg::Inspect, STATUS_TIMEOUT).await;
+    let actor = actor_status("scheduler", snapshot.as_ref().map(|it| it.since), *restarts);
+    let count = |field: fn(&SchedulerSnapshot) -> usize| snapshot.as_ref().map_or(0, field);
+    let (schedules, active) = (count(|it| it.schedules), count(|it| it.active));
+    let locked = count(|it| it.locked);
+    Some(SchedulerStatus {
+        actor,
+        schedules,
+        active,
+        locked,
+        due: snapshot.map_or_else(Vec::new, |it| it.next_due),
+    })
+}
+
+async fn retention_status(view: Option<&RootSnapshot>) -> Option<RetentionStatus> {
+    let (actor_ref, restarts) = view?.retention.as_ref()?;
+    let reply = call(actor_ref, RetentionMsg::Inspect, STATUS_TIMEOUT).await;
+    let since = reply.map(|(since, _)| since);
+    let last_pass = reply.and_then(|(_, last)| last);
+    Some(RetentionStatus { actor: actor_status("retention", since, *restarts), last_pass })
+}
+
+async fn agent_status(registered: RegisteredAgent) -> AgentStatus {
+    let mut status = match &registered.actor {
+        None if registered.is_restarting => {
+            AgentStatus::from_spec(&registered.spec, Health::Restarting)
+        }
+        None => AgentStatus::from_spec(&registered.spec, Health::Quarantined),
+        Some(actor) => match call(actor, AgentMsg::Inspect, STATUS_TIMEOUT).await {
+            None => AgentStatus::from_spec(&registered.spec, Health::Silent),
+            Some(view) => {
+                let mut status = view.status;
+                status.work.running.extend(execution_statuses(view.executions).await);
+                status.work.running.sort_by_key(|execution| execution.id);
+                status
+            }
+        },
+    };
+    status.starts.restarts = registered.restarts;
+    status.starts.last_fault = registered.last_fault;
+    status
+}
+
+async fn execution_statuses(
+    actors: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>,
+) -> Vec<ExecutionStatus> {
+    let mut replies = JoinSet::new();
+    for (id, actor) in actors {
+        replies.spawn(async move {
+            call(&actor, ExecutionMsg::Inspect, STATUS_TIMEOUT).await.unwrap_or(ExecutionStatus {
+                id,
+                health: Health::Silent,
+                state: None,
+                since: None,
+                queued: None,
+                attempt_id: None,
+                pid: None,
+                usage: None,
+                deadline: None,
+                followers: 0,
+            })
+        });
+    }
+    replies.join_all().await
+}
+
+/// Sends a message to an actor; returns `None` if no reply arrived in time.
+pub(crate) async fn call<M: ractor::Message, T: Send + 'static>(
+    actor: &ActorRef<M>,
+    msg: impl FnOnce(RpcReplyPort<T>) -> M,
+    reply_timeout: Duration,
+) -> Option<T> {
+    match actor.call(msg, Some(reply_timeout)).await {
+        Ok(CallResult::Success(answer)) => Some(answer),
+        Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => None,
+    }
+}

@@ -1,0 +1,94 @@
+//! Requests of earlier processes, read from the ledger.
+
+use std::sync::Arc;
+
+use crate::decide::recovery::InputLoss;
+use crate::model::execution::content::{Content, Part, PartKind, StoredPart};
+use crate::model::execution::event::{Event, EventKind, MessageRole};
+use crate::model::execution::record::ExecutionRecord;
+use crate::model::execution::request::{Input, Overrides, Request};
+use crate::model::id::MessageId;
+use crate::ports::ledger::LedgerError;
+use crate::services::Services;
+use crate::services::sealed_inputs::unseal_input;
+
+/// Returns the raw input of the latest turn of an execution; `None` if the ledger stores it unchanged.
+pub(super) async fn read_raw_input(
+    services: &Services,
+    record: &ExecutionRecord,
+) -> Result<Result<Option<Input>, InputLoss>, LedgerError> {
+    if record.replayable {
+        Ok(Ok(None))
+    } else {
+        Ok(unseal_input(services, record).await?.map(Some))
+    }
+}
+
+/// Reads the latest request of an execution with its original input.
+pub(crate) async fn read_request(
+    services: &Services,
+    record: &ExecutionRecord,
+) -> Result<Result<Arc<Request>, InputLoss>, LedgerError> {
+    Ok(match read_raw_input(services, record).await? {
+        Ok(raw) => Ok(build_request(services, record, raw).await?),
+        Err(input_loss) => Err(input_loss),
+    })
+}
+
+/// Returns the latest request of an execution, with this raw input or else with the stored one.
+pub(super) async fn build_request(
+    services: &Services,
+    record: &ExecutionRecord,
+    raw: Option<Input>,
+) -> Result<Arc<Request>, LedgerError> {
+    let latest_message =
+        services.ledger.events(record.id, 0).await?.into_iter().rev().find_map(user_message);
+    let (message, pieces) = latest_message.unwrap_or_else(|| (record.message.clone(), Vec::new()));
+    let input = match raw {
+        Some(input) => input,
+        None => read_stored_input(services, record, pieces).await?,
+    };
+    Ok(Arc::new(Request {
+        agent: record.agent.clone(),
+        origin: record.origin(),
+        message,
+        context: record.context.clone(),
+        starts_context: false,
+        idempotency_key: None,
+        continued_execution: None,
+        inherited_overrides: Overrides::default(),
+        input,
+    }))
+}
+
+async fn read_stored_input(
+    services: &Services,
+    record: &ExecutionRecord,
+    pieces: Vec<StoredPart>,
+) -> Result<Input, LedgerError> {
+    let mut parts = Vec::new();
+    for piece in pieces {
+        let text = services.ledger.text(record.id, piece.text).await?;
+        parts.push(to_part(piece, text));
+    }
+    Ok(Input { parts, params: record.params.clone(), overrides: record.overrides.clone() })
+}
+
+fn user_message(event: Event) -> Option<(MessageId, Vec<StoredPart>)> {
+    match event.data {
+        EventKind::Message { speaker: MessageRole::User, message, pieces } => {
+            Some((MessageId(message), pieces))
+        }
+        _ => None,
+    }
+}
+
+fn to_part(piece: StoredPart, text: String) -> Part {
+    let content = match piece.kind {
+        PartKind::Text => Content::Text(text),
+        PartKind::Data => Content::Data(serde_json::from_str(&text).unwrap_or_default()),
+        PartKind::Bytes => Content::Bytes(text),
+        PartKind::Url => Content::Url(text),
+    };
+    Part { content, filename: piece.filename, media_type: piece.media_type }
+}

@@ -1,0 +1,88 @@
+//! Outbox: push targets of executions, and the state of their delivery.
+//!
+//! An implementation commits before it returns, and stores addresses and credentials sealed.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::ledger::LedgerError;
+use crate::model::id::ExecutionId;
+use crate::model::push::{DeliveryProgress, PendingTarget, PushTarget};
+
+/// Result of a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegistrationResult {
+    /// The registration is recorded.
+    Registered,
+    /// The execution already has the maximum number of targets.
+    Full,
+    /// The execution does not exist.
+    Unknown,
+}
+
+/// Targets with pending events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueTargets {
+    /// Targets, the one that waits for longest first.
+    pub pending: Vec<PendingTarget>,
+    /// True if any target is open, whether it is due or not.
+    pub any_open: bool,
+}
+
+/// Outbox of push notifications.
+#[async_trait]
+pub trait PushTargetStore: Send + Sync + 'static {
+    /// Registers a target that has received the events up to `last_received`. It replaces a target with the same id and
+    /// keeps that target's delivery state. At most `limit` targets for each execution.
+    ///
+    /// # Errors
+    /// Returns an error if nothing was committed.
+    async fn register(
+        &self,
+        target: PushTarget,
+        last_received: u64,
+        limit: u32,
+    ) -> Result<RegistrationResult, LedgerError>;
+
+    /// Returns one target.
+    ///
+    /// # Errors
+    /// Returns an error if the target could not be read.
+    async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, LedgerError>;
+
+    /// Returns all targets of an execution, the oldest first.
+    ///
+    /// # Errors
+    /// Returns an error if the targets could not be read.
+    async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, LedgerError>;
+
+    /// Deletes a target. Returns true if it existed.
+    ///
+    /// # Errors
+    /// Returns an error if nothing was committed.
+    async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, LedgerError>;
+
+    /// Returns the open targets that are due at `now` and have undelivered events, or whose executions have ended. A
+    /// target whose due time lies more than `clock_tolerance` in the future is due too, because only a clock that was
+    /// set back explains it. At most `max_per_owner` targets for each owner.
+    ///
+    /// # Errors
+    /// Returns an error if the targets could not be read.
+    async fn due_targets(
+        &self,
+        now: DateTime<Utc>,
+        clock_tolerance: chrono::TimeDelta,
+        max_per_owner: u32,
+    ) -> Result<DueTargets, LedgerError>;
+
+    /// Records the delivery state of a registration. Returns true if the registration still exists.
+    ///
+    /// # Errors
+    /// Returns an error if nothing was committed.
+    async fn record_state(
+        &self,
+        registration: Uuid,
+        state: DeliveryProgress,
+    ) -> Result<bool, LedgerError>;
+}

@@ -1,0 +1,50 @@
+//! Store of the program sessions of conversations.
+//!
+//! An implementation commits before it returns, and stores ids sealed.
+
+use async_trait::async_trait;
+
+use super::ledger::LedgerError;
+use crate::model::session::{Conversation, Session};
+
+/// Store of the known sessions.
+#[async_trait]
+pub trait SessionStore: Send + Sync + 'static {
+    /// Returns the session of a conversation, regardless of its age.
+    ///
+    /// # Errors
+    /// Returns an error if the session could not be read.
+    async fn session(&self, conversation: &Conversation) -> Result<Option<Session>, LedgerError>;
+
+    /// Stores the session of a conversation in place of an older one, for as long as the execution that used it last is
+    /// in the ledger.
+    ///
+    /// # Errors
+    /// Returns an error if nothing was committed.
+    async fn store(&self, conversation: Conversation, session: Session) -> Result<(), LedgerError>;
+
+    /// Deletes the session of a conversation.
+    ///
+    /// # Errors
+    /// Returns an error if nothing was committed.
+    async fn forget(&self, conversation: Conversation) -> Result<(), LedgerError>;
+}
+
+/// Store that keeps no session, for programs without conversations.
+#[derive(Debug, Clone, Copy)]
+pub struct NoopSessionStore;
+
+#[async_trait]
+impl SessionStore for NoopSessionStore {
+    async fn session(&self, _: &Conversation) -> Result<Option<Session>, LedgerError> {
+        Ok(None)
+    }
+
+    async fn store(&self, _: Conversation, _: Session) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
+    async fn forget(&self, _: Conversation) -> Result<(), LedgerError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! Facts of a run as the ledger has them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Number;
+
+use crate::decide::runs::cognitive::{CognitiveRun, RunStep};
+use crate::driver::report::StepTextEnd;
+use crate::model::agent::cognitive::CognitiveSpec;
+use crate::model::execution::event::{Event, EventKind};
+use crate::model::execution::step::StepPlan;
+use crate::model::execution::{AttemptId, ExecutionState};
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::{Ledger, LedgerError};
+
+/// Facts of a run as the ledger has them.
+pub(super) struct StoredRun {
+    /// Run; `None` if no plan is recorded.
+    pub(super) run: Option<CognitiveRun>,
+    /// End of the stored text of the attempt.
+    pub(super) text_end: StepTextEnd,
+    /// True if redaction changed the text of a step, so that the conversation would differ from the earlier one.
+    pub(super) is_redacted: bool,
+    /// Usage of the latest attempt so far, by the names of its counters.
+    pub(super) usage: BTreeMap<String, Number>,
+}
+
+/// Reads the facts of a run. The usage is that of the latest attempt, whose events are charged by their totals.
+pub(super) async fn read_run(
+    ledger: &dyn Ledger,
+    (execution, attempt_id): (ExecutionId, AttemptId),
+    spec: &CognitiveSpec,
+) -> Result<StoredRun, LedgerError> {
+    let mut stored = StoredRun {
+        run: None,
+        text_end: StepTextEnd::default(),
+        is_redacted: false,
+        usage: BTreeMap::new(),
+    };
+    let mut plan: Option<StepPlan> = None;
+    let mut steps = Vec::new();
+    for Event { data, .. } in ledger.events(execution, 0).await? {
+        match data {
+            EventKind::StepsPlanned { plan: recorded } => plan = Some(recorded),
+            EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
+                stored.usage.clear();
+            }
+            EventKind::UsageReported { counters, .. } => stored.usage = counters,
+            EventKind::RunStep { row: mut record, text } => {
+                stored.is_redacted |= text.redacted > 0;
+                let range = text.text;
+                let text = ledger.text(execution, range).await?;
+                if range.attempt_id == attempt_id {
+                    stored.text_end.add_stored(&text);
+                }
+                // The tool may have changed since: its present definition must permit the repetition too.
+                record.idempotent &= record
+                    .tool
+                    .as_ref()
+                    .and_then(|tool| spec.tool(tool))
+                    .is_some_and(|tool| tool.idempotent);
+                steps.push(RunStep { record, text });
+            }
+            _ => {}
+        }
+    }
+    stored.run = plan.map(|plan| CognitiveRun::restore(plan, steps));
+    Ok(stored)
+}

@@ -1,0 +1,294 @@
+//! Changes to the schedules: stored first, then applied.
+
+mod apply;
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, SubsecRound, Utc};
+
+use super::ChangeReply;
+use super::evaluate::new_occurrence;
+use super::interned_schedule::InternedSchedule;
+use super::table::ScheduleTable;
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::id::{PrincipalId, ScheduleId};
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause};
+use crate::model::schedule::{Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts};
+use crate::ports::ledger::LedgerError;
+use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore};
+use crate::ports::schedule_template::ScheduleTemplateRenderer;
+use crate::services::Services;
+
+/// Authorized change to the schedules.
+#[derive(Debug, Clone)]
+pub enum ScheduleChange {
+    /// Creates a schedule, or changes one if `is_new` is false.
+    Put {
+        /// Specification of the schedule.
+        spec: Box<ScheduleSpec>,
+        /// Owner of a new schedule.
+        owner: PrincipalId,
+        /// True if the id must be new.
+        is_new: bool,
+    },
+    /// Removes a schedule.
+    Remove(ScheduleId),
+    /// Pauses a schedule, or resumes it.
+    SetPaused(ScheduleId, bool),
+    /// Triggers an occurrence now, regardless of other ones.
+    RunNow(ScheduleId),
+    /// Applies the schedules of the configuration, each with its owner.
+    Configure(Vec<(ScheduleSpec, PrincipalId)>),
+}
+
+/// Change that waits for the writer.
+pub(super) struct PendingChange {
+    pub(super) change: ScheduleChange,
+    pub(super) reply: ChangeReply,
+}
+
+/// Change that was stored, or whose write failed.
+pub struct ChangeResult {
+    pub(super) change: PlannedChange,
+    pub(super) result: Result<(), Failure>,
+    pub(super) reply: ChangeReply,
+}
+
+/// Change in its stored form.
+pub(super) struct PlannedChange {
+    pub(super) stored_form: StoredChange,
+    /// Schedule of which the caller receives the new state.
+    pub(super) changed_schedule: Option<ScheduleId>,
+}
+
+/// Data to store.
+pub(super) enum StoredChange {
+    /// Schedules to put and to remove.
+    Schedules { upserts: Vec<Schedule>, removals: Vec<ScheduleId> },
+    /// Occurrence outside of the recurrence.
+    Triggered(Box<ScheduleAdvance>),
+}
+
+/// Decision about changes, on the present schedules.
+pub(super) struct ChangePlanner<'s> {
+    pub(super) table: &'s ScheduleTable,
+    pub(super) renderer: &'s dyn ScheduleTemplateRenderer,
+    pub(super) now: DateTime<Utc>,
+}
+
+impl ChangePlanner<'_> {
+    /// Returns the stored form of a change, or its rejection.
+    pub(super) fn plan(&self, change: ScheduleChange) -> Result<PlannedChange, Failure> {
+        let now = self.now;
+        Ok(match change {
+            ScheduleChange::Put { spec, owner, is_new } => {
+                let id = spec.id.clone();
+                // Expanded once for the check: a wrong template is an error of the caller now, and not of a night
+                // later.
+                self.renderer.render(&spec, now).map_err(|cause| {
+                    Failure::new(Code::InvalidParams, format!("`input` cannot be used: {cause}"))
+                })?;
+                planned_put(self.updated_schedule(*spec, owner, is_new)?, id)
+            }
+            ScheduleChange::Remove(id) => {
+                self.changeable_schedule(&id)?;
+                let stored_form =
+                    StoredChange::Schedules { upserts: Vec::new(), removals: vec![id] };
+                PlannedChange { stored_form, changed_schedule: None }
+            }
+            ScheduleChange::SetPaused(id, paused) => {
+                let schedule = self.find_schedule(&id)?.to_schedule();
+                // Planned times of the pause are not caught up.
+                let cursor = if schedule.paused && !paused { now } else { schedule.cursor };
+                planned_put(Schedule { paused, cursor, changed_at: now, ..schedule }, id)
+            }
+            ScheduleChange::RunNow(id) => self.plan_trigger(id)?,
+            ScheduleChange::Configure(configured) => {
+                let configured_ids = configured.iter().map(|(spec, _)| spec.id.clone()).collect();
+                let removals = schedules_to_remove(
+                    self.table.iter().map(|entry| &entry.schedule),
+                    &configured_ids,
+                );
+                let find_existing =
+                    |id: &ScheduleId| self.table.get(id).map(|entry| &entry.schedule);
+                let upserts = schedules_to_put(find_existing, configured, now);
+                PlannedChange {
+                    stored_form: StoredChange::Schedules { upserts, removals },
+                    changed_schedule: None,
+                }
+            }
+        })
+    }
+
+    /// Returns an occurrence outside of the recurrence, planned for now. The cursor stays.
+    fn plan_trigger(&self, id: ScheduleId) -> Result<PlannedChange, Failure> {
+        let existing = self.find_schedule(&id)?;
+        let planned = self.now.trunc_subsecs(6); // The store keeps microseconds, and the planned time is the key.
+        let base = new_occurrence(existing, planned, planned, self.now);
+        let occurrence = Occurrence { cause: OccurrenceCause::Manual, ..base };
+        let (schedule, cursor) = (id.clone(), existing.cursor());
+        let advance = ScheduleAdvance { schedule, cursor, occurrences: vec![occurrence] };
+        Ok(PlannedChange {
+            stored_form: StoredChange::Triggered(Box::new(advance)),
+            changed_schedule: Some(id),
+        })
+    }
+
+    /// Returns the row of a schedule that a caller creates or changes.
+    fn updated_schedule(
+        &self,
+        spec: ScheduleSpec,
+        owner: PrincipalId,
+        is_new: bool,
+    ) -> Result<Schedule, Failure> {
+        let mut other_schedules = self.table.iter().filter(|entry| entry.schedule.id != spec.id);
+        if other_schedules.any(|entry| entry.schedule.name() == spec.name) {
+            let message = format!("another schedule is named `{}`", spec.name);
+            return Err(Failure::new(Code::ScheduleExists, message));
+        }
+        match (self.table.contains(&spec.id), is_new) {
+            (false, true) => Ok(new_schedule(spec, owner, ScheduleOrigin::Api, self.now)),
+            (true, true) => {
+                let message = format!("schedule `{}` already exists", spec.id);
+                Err(Failure::new(Code::ScheduleExists, message))
+            }
+            (_, false) => {
+                let existing = self.changeable_schedule(&spec.id)?.to_schedule();
+                let owner = existing.owner;
+                Ok(with_spec(existing, spec, owner, self.now))
+            }
+        }
+    }
+
+    fn find_schedule(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
+        let unknown_schedule =
+            || Failure::new(Code::ScheduleUnknown, format!("there is no schedule `{id}`"));
+        self.table.get(id).map(|entry| &entry.schedule).ok_or_else(unknown_schedule)
+    }
+
+    /// Returns a schedule that callers may change.
+    fn changeable_schedule(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
+        let schedule = self.find_schedule(id)?;
+        match schedule.shared().origin {
+            ScheduleOrigin::Api => Ok(schedule),
+            ScheduleOrigin::Configuration => {
+                let message = format!("the configuration defines schedule `{id}`");
+                Err(Failure::new(Code::ScheduleFixed, message))
+            }
+        }
+    }
+}
+
+impl PlannedChange {
+    /// Stores the change.
+    pub(super) async fn write(
+        &self,
+        services: &Services,
+        store: &dyn ScheduleStore,
+    ) -> Result<(), Failure> {
+        self.stored_form.write(services, store).await.map_err(|error| storage_failure(&error))
+    }
+}
+
+impl StoredChange {
+    async fn write(
+        &self,
+        services: &Services,
+        store: &dyn ScheduleStore,
+    ) -> Result<(), LedgerError> {
+        match self {
+            Self::Schedules { upserts, removals } => {
+                // Put before removed: a crash in between leaves a schedule too many, not one too few.
+                store.put(services.seal_schedules(upserts)).await?;
+                store.remove(removals.clone()).await
+            }
+            Self::Triggered(advance) => store.advance(vec![(**advance).clone()]).await.map(drop),
+        }
+    }
+}
+
+/// Returns the change that stores one schedule.
+fn planned_put(schedule: Schedule, id: ScheduleId) -> PlannedChange {
+    let stored_form = StoredChange::Schedules { upserts: vec![schedule], removals: Vec::new() };
+    PlannedChange { stored_form, changed_schedule: Some(id) }
+}
+
+fn storage_failure(error: &LedgerError) -> Failure {
+    tracing::error!(%error, "failed to store a change of schedules");
+    Failure::new(Code::LedgerUnavailable, "the change could not be stored")
+}
+
+/// Returns the schedules to remove if the configuration contains these.
+pub(super) fn schedules_to_remove<'s>(
+    existing: impl Iterator<Item = &'s InternedSchedule>,
+    configured: &BTreeSet<ScheduleId>,
+) -> Vec<ScheduleId> {
+    let is_removed = |schedule: &&InternedSchedule| {
+        schedule.shared().origin == ScheduleOrigin::Configuration
+            && !configured.contains(&schedule.id)
+    };
+    existing.filter(is_removed).map(|schedule| schedule.id.clone()).collect()
+}
+
+/// Returns the schedules to put so that they match the configuration.
+pub(super) fn schedules_to_put<'s>(
+    find_existing: impl Fn(&ScheduleId) -> Option<&'s InternedSchedule>,
+    configured: Vec<(ScheduleSpec, PrincipalId)>,
+    now: DateTime<Utc>,
+) -> Vec<Schedule> {
+    let upsert = |(spec, owner): (ScheduleSpec, PrincipalId)| match find_existing(&spec.id) {
+        None => Some(new_schedule(spec, owner, ScheduleOrigin::Configuration, now)),
+        Some(existing) => {
+            let (existing, origin) = (existing.to_schedule(), ScheduleOrigin::Configuration);
+            let is_same = is_same(&existing, &spec, owner);
+            let sealed = SealedTexts::Plain; // The configuration has the raw texts.
+            (!is_same).then(|| Schedule { origin, sealed, ..with_spec(existing, spec, owner, now) })
+        }
+    };
+    configured.into_iter().filter_map(upsert).collect()
+}
+
+fn is_same(existing: &Schedule, spec: &ScheduleSpec, owner: PrincipalId) -> bool {
+    existing.origin == ScheduleOrigin::Configuration
+        && existing.spec == *spec
+        && existing.owner == owner
+        && !existing.is_locked()
+}
+
+const fn new_schedule(
+    spec: ScheduleSpec,
+    owner: PrincipalId,
+    origin: ScheduleOrigin,
+    now: DateTime<Utc>,
+) -> Schedule {
+    Schedule {
+        spec,
+        sealed: SealedTexts::Plain,
+        owner,
+        origin,
+        paused: false,
+        cursor: now,
+        created_at: now,
+        changed_at: now,
+    }
+}
+
+/// Returns a schedule with a new specification. Its new recurrence starts now; undecided times of the old one are
+/// dropped.
+fn with_spec(
+    existing: Schedule,
+    spec: ScheduleSpec,
+    owner: PrincipalId,
+    now: DateTime<Utc>,
+) -> Schedule {
+    let is_same_rule =
+        existing.spec.recurrence == spec.recurrence && existing.spec.enabled == spec.enabled;
+    // Times that the old recurrence had and nobody decided would otherwise be caught up by the new one.
+    let cursor = if is_same_rule { existing.cursor } else { now };
+    let texts = |spec: &ScheduleSpec| (spec.name.clone(), spec.input.clone(), spec.params.clone());
+    // Sealed texts that no key opens stay until a caller sends others.
+    let is_unchanged = texts(&existing.spec) == texts(&spec);
+    let sealed = if is_unchanged { existing.sealed.clone() } else { SealedTexts::Plain };
+    Schedule { spec, sealed, owner, cursor, changed_at: now, ..existing }
+}

@@ -1,0 +1,155 @@
+//! `cat` over each transport, at several numbers of requests in flight.
+
+use std::rc::Rc;
+
+use algonius_gauge::load::{LoadRequest, StopCondition, run_load};
+use algonius_gauge::process::cpu_time_ms;
+use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
+use algonius_gauge::round::Rounds;
+use algonius_gauge::run::RunTimes;
+use algonius_gauge::service::Service;
+use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
+
+use super::{MESSAGE_BYTES, grpc};
+
+/// Numbers of requests in flight along the curve.
+const IN_FLIGHT_STEPS: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
+
+/// Measures rows 1 to 4 and 19.
+pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
+    let (rounds, cost) = measure_rounds(service).await;
+    for (kind, in_flight) in
+        [("JSON-RPC", 10), ("JSON-RPC", 100), ("HTTP+JSON", 10), ("HTTP+JSON", 100)]
+    {
+        add_throughput_row(&rounds, kind, in_flight, report);
+    }
+    let rpc = |in_flight| format!("JSON-RPC {in_flight}");
+    report.add_row(ResultRow {
+        number: 2,
+        description: "median, 1 in flight".to_owned(),
+        value: rounds.ratio(&rpc(1), "L 1", median_ms),
+        unit: "× bare".to_owned(),
+        goal: Goal::AtMost(1.8, 1.4),
+        behind: comparison_text(&rounds, &rpc(1), "bare", "L 1"),
+    });
+    let tail_ratio = |run: &RunTimes| run.quantile_ms(990) / run.quantile_ms(500);
+    report.add_row(ResultRow {
+        number: 3,
+        description: "p99, 100 in flight".to_owned(),
+        value: rounds.median_of(&rpc(100), tail_ratio),
+        unit: "× p50".to_owned(),
+        goal: Goal::AtMost(3.0, 2.0),
+        behind: rounds.merged(&rpc(100)).summary(),
+    });
+    report.add_row(ResultRow {
+        number: 4,
+        description: "own processor time of a request, 10 in flight".to_owned(),
+        value: cost.per_request_ms(),
+        unit: "ms".to_owned(),
+        goal: Goal::AtMost(0.25, 0.12),
+        behind: cost.summary(),
+    });
+    report.add_row(ResultRow {
+        number: 19,
+        description: "gRPC against JSON-RPC, 10 in flight".to_owned(),
+        value: rounds.ratio("gRPC 10", &rpc(10), RunTimes::rate),
+        unit: "× JSON".to_owned(),
+        goal: Goal::AtLeast(0.9, 1.0),
+        behind: rounds.merged("gRPC 10").summary(),
+    });
+    let point = |in_flight| (in_flight as f64, rounds.ratio(&rpc(in_flight), "L", RunTimes::rate));
+    report.add_curve(Curve {
+        name: "in-flight".to_owned(),
+        across: "requests in flight".to_owned(),
+        up: "throughput, × L".to_owned(),
+        points: IN_FLIGHT_STEPS.map(point).to_vec(),
+    });
+}
+
+fn median_ms(run: &RunTimes) -> f64 {
+    run.quantile_ms(500)
+}
+
+fn comparison_text(rounds: &Rounds, kind: &str, name: &str, other_kind: &str) -> String {
+    format!("{}; {name}: {}", rounds.merged(kind).summary(), rounds.merged(other_kind).summary())
+}
+
+fn add_throughput_row(rounds: &Rounds, kind: &str, in_flight: usize, report: &mut BenchReport) {
+    let key = format!("{kind} {in_flight}");
+    let (rate, limit) =
+        (rounds.median_of(&key, RunTimes::rate), rounds.median_of("L", RunTimes::rate));
+    report.add_row(ResultRow {
+        number: 1,
+        description: format!("throughput, {kind}, {in_flight} in flight"),
+        value: rounds.ratio(&key, "L", RunTimes::rate),
+        unit: "× L".to_owned(),
+        goal: Goal::AtLeast(0.7, 0.85),
+        behind: format!("{rate:.0}/s; L {limit:.0}/s; {}", rounds.merged(&key).summary()),
+    });
+}
+
+/// Processor time of the service and its process holder, in milliseconds.
+#[derive(Default)]
+struct CpuCost {
+    service_ms: f64,
+    warden_ms: f64,
+    request_count: f64,
+}
+
+impl CpuCost {
+    fn per_request_ms(&self) -> f64 {
+        (self.service_ms + self.warden_ms) / self.request_count
+    }
+
+    fn summary(&self) -> String {
+        let (service, warden) =
+            (self.service_ms / self.request_count, self.warden_ms / self.request_count);
+        format!("service {service:.3} ms, warden {warden:.3} ms, {} requests", self.request_count)
+    }
+}
+
+async fn measure_rounds(service: &Service) -> (Rounds, CpuCost) {
+    let (mut rounds, mut cost) = (Rounds::default(), CpuCost::default());
+    let (rpc, rest) =
+        (service.json_rpc_load("cat", MESSAGE_BYTES), service.rest_load("cat", MESSAGE_BYTES));
+    let (limit, run_duration) = (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::run_duration());
+    let mut caller = grpc::GrpcCaller::new(service);
+    run_for_round(service, &rpc, 10).await; // One-time initialization happens before the measurement.
+    for _ in 0..Rounds::count() {
+        rounds.add("L", limit.run(core_count(), run_duration));
+        rounds.add("L 1", limit.run(1, run_duration));
+        for in_flight in IN_FLIGHT_STEPS {
+            let before = service.pids().map(cpu_time_ms);
+            let run = run_for_round(service, &rpc, in_flight).await;
+            if in_flight == 10 {
+                let [service_ms, warden_ms] = service.pids().map(cpu_time_ms);
+                cost.service_ms += service_ms - before[0];
+                cost.warden_ms += warden_ms - before[1];
+                cost.request_count += run.count();
+            }
+            rounds.add(&format!("JSON-RPC {in_flight}"), run);
+        }
+        for in_flight in [10, 100] {
+            rounds.add(
+                &format!("HTTP+JSON {in_flight}"),
+                run_for_round(service, &rest, in_flight).await,
+            );
+        }
+        rounds.add("gRPC 10", caller.run(10, run_duration).await);
+    }
+    (rounds, cost)
+}
+
+async fn run_for_round(
+    service: &Service,
+    load_request: &Rc<LoadRequest>,
+    in_flight: usize,
+) -> RunTimes {
+    run_load(
+        service.address,
+        load_request,
+        in_flight,
+        StopCondition::Elapsed(Rounds::run_duration()),
+    )
+    .await
+}

@@ -1,0 +1,116 @@
+//! Sessions of a connection by key and by native id.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::opening::SessionOpening;
+use super::session::AcpSession;
+use super::update;
+use super::wire::OpenResult;
+use crate::model::ids::SessionKey;
+use crate::model::step::ProtocolStep;
+use crate::turns::TurnCounts;
+
+/// Greatest number of sessions whose updates are kept although their id is not known yet.
+const MAX_EARLY_SESSIONS: usize = 64;
+/// Greatest number of updates that are kept for each of them.
+const MAX_EARLY_UPDATES: usize = 64;
+
+/// Open sessions, and the turns of all conversations.
+#[derive(Debug, Default)]
+pub(super) struct AcpSessionTable {
+    open_sessions: BTreeMap<SessionKey, AcpSession>,
+    keys_by_native_id: HashMap<String, SessionKey>,
+    /// Turns by native id: a conversation can be closed and continued in one process.
+    turns_by_native_id: HashMap<String, TurnCounts>,
+    /// Updates that preceded the response to the request that opens the session.
+    early_updates: HashMap<String, Vec<Value>>,
+    /// Native ids of closed sessions.
+    closed_native_ids: HashSet<String>,
+}
+
+impl AcpSessionTable {
+    pub(super) fn contains(&self, key: SessionKey) -> bool {
+        self.open_sessions.contains_key(&key)
+    }
+
+    pub(super) fn key(&self, native_id: &str) -> Option<SessionKey> {
+        self.keys_by_native_id.get(native_id).copied()
+    }
+
+    pub(super) fn find_mut(&mut self, key: SessionKey) -> Option<&mut AcpSession> {
+        self.open_sessions.get_mut(&key)
+    }
+
+    /// Returns a session whose opening has ended.
+    pub(super) fn ready_mut(&mut self, key: SessionKey) -> Option<&mut AcpSession> {
+        self.open_sessions.get_mut(&key).filter(|session| session.is_ready())
+    }
+
+    pub(super) fn turns_mut(&mut self, native_id: &str) -> &mut TurnCounts {
+        self.turns_by_native_id.entry(native_id.to_owned()).or_default()
+    }
+
+    /// Returns the turns of a conversation, if it had one.
+    pub(super) fn turns_of(&self, native_id: &str) -> Option<&TurnCounts> {
+        self.turns_by_native_id.get(native_id)
+    }
+
+    /// Returns all sessions with their native ids, and whether they are ready.
+    pub(super) fn all(&self) -> Vec<(SessionKey, String, bool)> {
+        let summary = |(key, session): (&SessionKey, &AcpSession)| {
+            (*key, session.native_id.clone(), session.is_ready())
+        };
+        self.open_sessions.iter().map(summary).collect()
+    }
+
+    /// Adds a session; returns the updates that preceded its id. Updates before the response to `session/load` are
+    /// the history of the conversation and are dropped.
+    pub(super) fn insert(
+        &mut self,
+        opening: SessionOpening,
+        native_id: String,
+        result: &OpenResult,
+    ) -> Vec<Value> {
+        let is_history = opening.resume_id.is_some();
+        let key = opening.session;
+        self.closed_native_ids.remove(&native_id);
+        self.keys_by_native_id.insert(native_id.clone(), key);
+        let early_updates = self.early_updates.remove(&native_id).filter(|_| !is_history);
+        self.open_sessions.insert(key, AcpSession::new(native_id, opening, result));
+        early_updates.unwrap_or_default()
+    }
+
+    pub(super) fn remove(&mut self, key: SessionKey) {
+        if let Some(session) = self.open_sessions.remove(&key) {
+            self.keys_by_native_id.remove(&session.native_id);
+            self.closed_native_ids.insert(session.native_id);
+        }
+    }
+
+    /// Keeps an update of a session that is not known yet. Updates of closed sessions are dropped.
+    pub(super) fn buffer_early_update(&mut self, native_id: &str, update: Value) {
+        let is_full = self.early_updates.len() >= MAX_EARLY_SESSIONS
+            && !self.early_updates.contains_key(native_id);
+        if is_full || self.closed_native_ids.contains(native_id) {
+            return;
+        }
+        let updates = self.early_updates.entry(native_id.to_owned()).or_default();
+        if updates.len() < MAX_EARLY_UPDATES {
+            updates.push(update);
+        }
+    }
+
+    /// Handles an update of an open session.
+    pub(super) fn handle_update(
+        &mut self,
+        key: SessionKey,
+        update: &Value,
+        is_codex: bool,
+    ) -> Vec<ProtocolStep> {
+        let Some(session) = self.open_sessions.get_mut(&key) else { return Vec::new() };
+        let steps = update::steps(session, key, update, is_codex);
+        session.release_or_hold(steps)
+    }
+}

@@ -1,0 +1,243 @@
+//! Tables of schedules and of their occurrences.
+
+use algonius_actors::model::id::{PrincipalId, ScheduleId};
+use algonius_actors::model::schedule::occurrence::{
+    Occurrence, OccurrenceEnding, OccurrenceStatus,
+};
+use algonius_actors::model::schedule::{Schedule, SealedTexts};
+use algonius_actors::ports::schedule_store::{ScheduleAdvance, SettledOccurrence};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::occurrences::insert;
+use crate::engine::read_cache::Invalidation;
+use crate::engine::row_codec::{Columns, micros, to_json};
+use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
+use crate::engine::writer::WriteCommand;
+
+/// Insertion or replacement of schedules.
+pub(crate) struct PutSchedules(pub(crate) Vec<Schedule>);
+
+/// Removal of schedules.
+pub(crate) struct RemoveSchedules(pub(crate) Vec<ScheduleId>);
+
+/// Record of the scheduler's decisions.
+pub(crate) struct AdvanceSchedules(pub(crate) Vec<ScheduleAdvance>);
+
+/// Results of pending occurrences.
+pub(crate) struct SettleOccurrences(pub(crate) Vec<SettledOccurrence>);
+
+/// End of the execution of an occurrence.
+pub(crate) struct RecordOccurrenceEnd {
+    pub(crate) schedule: ScheduleId,
+    pub(crate) planned: DateTime<Utc>,
+    pub(crate) ending: OccurrenceEnding,
+}
+
+/// Removal of old occurrences.
+pub(crate) struct RemoveOccurrences {
+    pub(crate) before: DateTime<Utc>,
+    pub(crate) limit: u32,
+}
+
+const UPSERT_SCHEDULE: &str = "
+    INSERT OR REPLACE INTO schedules
+        (id, owner, origin, spec, paused, created_at, changed_at, sealed)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+const UPSERT_CURSOR: &str = "INSERT OR REPLACE INTO cursors (schedule, cursor) VALUES ($1, $2)";
+
+const UPDATE_CURSOR: &str = "UPDATE cursors SET cursor = $2 WHERE schedule = $1";
+
+const DELETE_SCHEDULE: [&str; 2] =
+    ["DELETE FROM schedules WHERE id = $1", "DELETE FROM cursors WHERE schedule = $1"];
+
+const SELECT_SCHEDULES: &str = "
+    SELECT schedules.*, cursors.cursor FROM schedules JOIN cursors ON cursors.schedule = schedules.id
+    ORDER BY schedules.id";
+
+const UPDATE_STATUS: &str = "
+    UPDATE occurrences SET verdict = $3, reason = $4, execution = $5, fired_at = $6
+    WHERE schedule = $1 AND planned_at = $2 AND verdict = 'pending'";
+
+const UPDATE_ENDING: &str = "
+    UPDATE occurrences SET outcome = $3, code = $4, recovered = $5, ended_at = $6
+    WHERE schedule = $1 AND planned_at = $2";
+
+const DELETE_OLD_OCCURRENCES: &str = "
+    DELETE FROM occurrences WHERE (schedule, planned_at) IN (
+        SELECT schedule, planned_at FROM occurrences
+        WHERE planned_at < $1 AND NOT (verdict = 'pending' OR (verdict = 'fired' AND outcome IS NULL))
+        ORDER BY planned_at LIMIT $2)";
+
+#[async_trait]
+impl WriteCommand for PutSchedules {
+    type WriteOutput = ();
+
+    fn invalidation(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        for schedule in &self.0 {
+            sql::statement(UPSERT_SCHEDULE)
+                .bind(schedule.spec.id.as_str())
+                .bind(schedule.owner.0)
+                .bind(to_json(&schedule.origin)?)
+                .bind(to_json(&schedule.spec)?)
+                .bind(schedule.paused)
+                .bind(micros(schedule.created_at))
+                .bind(micros(schedule.changed_at))
+                .bind(sealed_column(&schedule.sealed))
+                .execute(&mut *connection)
+                .await?;
+            sql::statement(UPSERT_CURSOR)
+                .bind(schedule.spec.id.as_str())
+                .bind(micros(schedule.cursor))
+                .execute(&mut *connection)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl WriteCommand for RemoveSchedules {
+    type WriteOutput = ();
+
+    fn invalidation(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        for (id, text) in self.0.iter().flat_map(|id| DELETE_SCHEDULE.map(|text| (id, text))) {
+            sql::statement(text).bind(id.as_str()).execute(&mut *connection).await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl WriteCommand for AdvanceSchedules {
+    type WriteOutput = Vec<Vec<Occurrence>>;
+
+    fn invalidation(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Self::WriteOutput> {
+        let mut inserted_per_schedule = Vec::with_capacity(self.0.len());
+        for advance in &self.0 {
+            let changed_rows = sql::statement(UPDATE_CURSOR)
+                .bind(advance.schedule.as_str())
+                .bind(micros(advance.cursor))
+                .execute(&mut *connection)
+                .await?;
+            let mut inserted = Vec::new();
+            if changed_rows == 1 {
+                for occurrence in &advance.occurrences {
+                    if insert(&mut *connection, occurrence).await? {
+                        inserted.push(occurrence.clone());
+                    }
+                }
+            }
+            inserted_per_schedule.push(inserted);
+        }
+        Ok(inserted_per_schedule)
+    }
+}
+
+#[async_trait]
+impl WriteCommand for SettleOccurrences {
+    type WriteOutput = ();
+
+    fn invalidation(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        for settled in &self.0 {
+            let fired_at = (settled.status == OccurrenceStatus::Fired).then(|| micros(settled.at));
+            sql::statement(UPDATE_STATUS)
+                .bind(settled.schedule.as_str())
+                .bind(micros(settled.planned))
+                .bind(settled.status.as_str())
+                .bind(settled.reason.as_deref())
+                .bind(settled.execution.map(|id| id.0))
+                .bind(fired_at)
+                .execute(&mut *connection)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl WriteCommand for RecordOccurrenceEnd {
+    type WriteOutput = ();
+
+    fn invalidation(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        let OccurrenceEnding { outcome, code, recovered, at } = self.ending;
+        sql::statement(UPDATE_ENDING)
+            .bind(self.schedule.as_str())
+            .bind(micros(self.planned))
+            .bind(outcome.as_str())
+            .bind(code.map(|code| code.as_str()))
+            .bind(recovered)
+            .bind(micros(at))
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl WriteCommand for RemoveOccurrences {
+    type WriteOutput = u64;
+
+    fn invalidation(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
+        let statement = sql::statement(DELETE_OLD_OCCURRENCES)
+            .bind(micros(self.before))
+            .bind(i64::from(self.limit));
+        Ok(statement.execute(connection).await?)
+    }
+}
+
+/// Reads every schedule.
+pub(crate) async fn read(pool: &ReaderPool) -> sql::Result<Vec<Schedule>> {
+    let rows = sql::statement(SELECT_SCHEDULES).blocking().fetch_all(pool).await?;
+    rows.iter().map(|row| read_schedule(Columns(row))).collect()
+}
+
+fn sealed_column(texts: &SealedTexts) -> Option<&[u8]> {
+    match texts {
+        SealedTexts::Unchecked => None,
+        SealedTexts::Plain => Some(&[]),
+        SealedTexts::Sealed(sealed) => Some(sealed),
+    }
+}
+
+fn read_schedule(columns: Columns<'_>) -> sql::Result<Schedule> {
+    Ok(Schedule {
+        spec: columns.json("spec")?,
+        sealed: match columns.get::<Option<&[u8]>>("sealed")? {
+            None => SealedTexts::Unchecked,
+            Some([]) => SealedTexts::Plain,
+            Some(sealed) => SealedTexts::Sealed(sealed.into()),
+        },
+        owner: PrincipalId(columns.uuid("owner")?),
+        origin: columns.json("origin")?,
+        paused: columns.get("paused")?,
+        cursor: columns.time("cursor")?,
+        created_at: columns.time("created_at")?,
+        changed_at: columns.time("changed_at")?,
+    })
+}

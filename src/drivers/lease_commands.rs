@@ -1,0 +1,105 @@
+//! Orders from the holder of a lease to the task that runs its attempt.
+
+use std::sync::Arc;
+
+use algonius_actors::model::interaction::{AnswerValue, WireId};
+use tokio::sync::{Mutex, mpsc, watch};
+
+/// Order from the holder of the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeaseCommand {
+    Run,
+    Stop,
+    Release,
+}
+
+/// Answers to the questions of an agent; `None` cancels its request.
+pub(in crate::drivers) type AnswerReceiver = mpsc::UnboundedReceiver<(WireId, Option<AnswerValue>)>;
+
+/// Orders of the holder of a lease. Dropping them without an order means that the holder is gone.
+pub(in crate::drivers) struct LeaseCommandSender {
+    commands: watch::Sender<LeaseCommand>,
+    answers: mpsc::UnboundedSender<(WireId, Option<AnswerValue>)>,
+}
+
+impl LeaseCommandSender {
+    /// Returns the orders of an attempt that is to run, and their receiver.
+    pub(in crate::drivers) fn channel() -> (Self, LeaseCommandReceiver) {
+        // A watch channel: a receiver that looks late still finds the order, and it notices that the holder is gone.
+        let (commands, command_receiver) = watch::channel(LeaseCommand::Run);
+        let (answers, answer_receiver) = mpsc::unbounded_channel();
+        let answer_receiver = Arc::new(Mutex::new(Some(answer_receiver)));
+        (
+            Self { commands, answers },
+            LeaseCommandReceiver { commands: command_receiver, answers: answer_receiver },
+        )
+    }
+
+    /// Orders the attempt to stop its program, unless an order came before.
+    pub(in crate::drivers) fn stop(&self) {
+        self.commands.send_if_modified(|order| {
+            // A release includes the stop, so a stop that comes later must not replace it.
+            let is_new = *order == LeaseCommand::Run;
+            if is_new {
+                *order = LeaseCommand::Stop;
+            }
+            is_new
+        });
+    }
+
+    /// Orders the attempt to release its program, and to remove what remains of it.
+    pub(in crate::drivers) fn release(&self) {
+        self.commands.send_replace(LeaseCommand::Release);
+    }
+
+    /// Sends the answer to a question of the agent.
+    pub(in crate::drivers) fn answer(&self, wire_id: WireId, answer: Option<AnswerValue>) {
+        _ = self.answers.send((wire_id, answer)); // An attempt that has ended needs no answer.
+    }
+}
+
+/// Receiver of the holder's orders. A dropped lease has ordered nothing.
+#[derive(Clone)]
+pub(in crate::drivers) struct LeaseCommandReceiver {
+    commands: watch::Receiver<LeaseCommand>,
+    /// Answers, until the task that carries them to the agent has taken their receiver.
+    answers: Arc<Mutex<Option<AnswerReceiver>>>,
+}
+
+impl LeaseCommandReceiver {
+    /// Returns true if a stop was ordered, or if the holder is gone.
+    pub(in crate::drivers) fn is_stopped(&self) -> bool {
+        *self.commands.borrow() != LeaseCommand::Run || self.is_holder_lost()
+    }
+
+    /// Returns true if the holder is gone without an order.
+    pub(in crate::drivers) fn is_holder_lost(&self) -> bool {
+        self.commands.has_changed().is_err()
+    }
+
+    /// Returns the receiver of answers for the next program of the attempt: one that does not know its session is
+    /// replaced.
+    pub(in crate::drivers) fn return_answers(&self, receiver: AnswerReceiver) {
+        if let Ok(mut answers) = self.answers.try_lock() {
+            *answers = Some(receiver);
+        }
+    }
+
+    /// Returns when a stop is ordered; never if the holder is lost.
+    pub(in crate::drivers) async fn wait_for_stop(&mut self) {
+        if self.commands.wait_for(|order| *order != LeaseCommand::Run).await.is_err() {
+            // A lost holder has ordered nothing: the program continues until another process instance claims it.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Returns when the lease was cleaned or dropped; true if it was cleaned.
+    pub(in crate::drivers) async fn wait_for_release(&mut self) -> bool {
+        self.commands.wait_for(|order| *order == LeaseCommand::Release).await.is_ok()
+    }
+
+    /// Takes the receiver of answers; `None` if it was taken before.
+    pub(in crate::drivers) fn take_answers(&self) -> Option<AnswerReceiver> {
+        self.answers.try_lock().ok()?.take()
+    }
+}

@@ -1,0 +1,290 @@
+//! Driver of command-line programs: one process for each attempt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::driver::report::Reporter;
+use algonius_actors::driver::{AttemptLease, AttemptWork, ClaimedWork, Driver, Lease, UsageFuture};
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::agent::workspace::Workspace;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::execution::event::TextChannel;
+use algonius_actors::model::execution::request::Request;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::interaction::{AnswerValue, WireId};
+use algonius_actors::model::observation::status::PooledProcess;
+use algonius_actors::model::program::{OutputMethod, ProgramSpec, ServiceLossAction};
+use algonius_warden::{UsageGauge, Warden};
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tracing::Instrument;
+
+use super::attempt::AttemptStart;
+use super::context::SharedDriverContext;
+use super::running_process::{AttemptEnd, ProcessIo, RunningProcess};
+use super::session_process;
+use super::session_process::pool::ProcessPool;
+use super::session_resume::{self, AttemptSession};
+use super::workspace;
+use crate::drivers::lease_commands::{LeaseCommandReceiver, LeaseCommandSender};
+
+/// Time for which the program of a lost holder waits for another one.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Driver that runs an agent's program. It needs a tokio runtime.
+pub struct ProcessDriver {
+    program: Arc<ProgramSpec>,
+    context: Arc<SharedDriverContext>,
+    warden: Arc<dyn Warden>,
+    /// Pool of session processes, if the agent has one.
+    pool: Option<Arc<ProcessPool>>,
+}
+
+impl ProcessDriver {
+    /// Returns a driver of one program, which `warden` starts.
+    #[must_use]
+    pub fn new(
+        program: Arc<ProgramSpec>,
+        context: Arc<SharedDriverContext>,
+        warden: Arc<dyn Warden>,
+    ) -> Self {
+        let pool = program.pool.map(ProcessPool::new);
+        Self { program, context, warden, pool }
+    }
+}
+
+#[async_trait]
+impl Driver for ProcessDriver {
+    async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace> {
+        workspace::resolve_workspace(&self.program, spec, request).await
+    }
+
+    fn runs_turns_in_order(&self) -> bool {
+        self.program.keeps_conversation()
+    }
+
+    fn partial_answer_channel(&self) -> Option<TextChannel> {
+        let ProgramSpec { output, stdio_protocol, success, .. } = &*self.program;
+        if self.program.control().is_some() {
+            return Some(TextChannel::Answer);
+        }
+        match output {
+            OutputMethod::Native(_) => Some(TextChannel::Answer),
+            OutputMethod::Stdout if stdio_protocol.is_none() && success.json_pointer.is_none() => {
+                Some(TextChannel::Stdout)
+            }
+            _ => None,
+        }
+    }
+
+    fn pooled_processes(&self) -> Vec<PooledProcess> {
+        self.pool.as_ref().map(|pool| pool.pooled_processes()).unwrap_or_default()
+    }
+
+    fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
+        self.drive(ProgramSource::New, work, reporter)
+    }
+
+    fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedWork> {
+        let may_reattach = self.program.on_loss == ServiceLossAction::Reattach;
+        let claimed = if may_reattach { self.warden.claim(execution, attempt_id) } else { None };
+        claimed.map(|program| ClaimedWork { run_time: program.age })
+    }
+
+    fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
+        self.drive(ProgramSource::Held, work, reporter)
+    }
+
+    async fn terminate(&self, execution: ExecutionId, attempt_id: AttemptId) {
+        self.warden.kill_all_processes(execution, attempt_id).await;
+    }
+}
+
+impl ProcessDriver {
+    fn drive(&self, source: ProgramSource, work: AttemptWork, reporter: Reporter) -> Lease {
+        let (commands, command_receiver) = LeaseCommandSender::channel();
+        let (execution, attempt_id) = (work.execution, work.attempt_id);
+        let attempt = AttemptStart {
+            program: Arc::clone(&self.program),
+            context: Arc::clone(&self.context),
+            warden: Arc::clone(&self.warden),
+            work,
+            session: AttemptSession::default(),
+        };
+        let (gauge_sender, gauge) = watch::channel(None);
+        let reporting = (reporter, gauge_sender);
+        let span = tracing::Span::current();
+        let task = match &self.pool {
+            // Session processes end with the service, so a held program never belongs to a pool.
+            Some(pool) if source == ProgramSource::New => {
+                let pool = Arc::clone(pool);
+                tokio::spawn(
+                    session_process::run_turn(attempt, pool, reporting, command_receiver)
+                        .instrument(span),
+                )
+            }
+            _ => tokio::spawn(
+                run_attempt(attempt, source, reporting, command_receiver).instrument(span),
+            ),
+        };
+        let warden = Arc::clone(&self.warden);
+        Box::new(ProcessLease { commands, gauge, task, warden, execution, attempt_id })
+    }
+}
+
+/// Way in which an attempt gets its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProgramSource {
+    /// The attempt starts the program.
+    New,
+    /// An earlier process instance of the service has started the program.
+    Held,
+}
+
+/// Lease of a running attempt. Dropping it is an order too: the task detects the closed channel, and keeps the program
+/// for the next process instance.
+struct ProcessLease {
+    commands: LeaseCommandSender,
+    /// Gauge of the program, after it has started.
+    gauge: watch::Receiver<Option<UsageGauge>>,
+    task: JoinHandle<()>,
+    warden: Arc<dyn Warden>,
+    execution: ExecutionId,
+    attempt_id: AttemptId,
+}
+
+#[async_trait]
+impl AttemptLease for ProcessLease {
+    fn stop(&self) {
+        self.commands.stop();
+    }
+
+    fn answer(&self, wire_id: WireId, answer: Option<AnswerValue>) {
+        self.commands.answer(wire_id, answer);
+    }
+
+    fn usage(&self) -> UsageFuture {
+        let gauge = self.gauge.borrow().clone();
+        Box::pin(async move { gauge?.read().await })
+    }
+
+    async fn clean(self: Box<Self>) {
+        let Self { commands, task, warden, execution, attempt_id, .. } = *self;
+        commands.release();
+        if let Err(error) = task.await {
+            tracing::error!(%execution, %error, "task of an attempt failed");
+            // After a panic of the task nobody else ends the processes of the attempt.
+            warden.kill_all_processes(execution, attempt_id).await;
+        }
+    }
+}
+
+/// Runs an attempt from the start order until nothing of it remains.
+async fn run_attempt(
+    mut attempt: AttemptStart,
+    mut source: ProgramSource,
+    (reporter, gauge): (Reporter, watch::Sender<Option<UsageGauge>>),
+    commands: LeaseCommandReceiver,
+) {
+    loop {
+        let (running, process_io) = match attempt.start_or_claim(source, &reporter, &commands).await
+        {
+            Ok(started) => started,
+            Err(failure) => return reporter.report_exit(Err(failure), None),
+        };
+        gauge.send_replace(Some(running.gauge()));
+        // If the holder was lost before the program started, recovery may have settled the attempt without it, so no
+        // claim will come.
+        let claim_timeout = if commands.is_holder_lost() { Duration::ZERO } else { CLAIM_TIMEOUT };
+        let mut release_orders = commands.clone();
+        let ended_run = tokio::select! {
+            ended_run = running.run(process_io, &reporter, commands.clone()) => Some(ended_run),
+            _ = release_orders.wait_for_release() => None,
+            () = running.wait_until_claimed() => None,
+        };
+        match ended_run {
+            Some(ended_run) if ended_run.is_session_lost() && !commands.is_stopped() => {
+                // The program lost its session before any work, so a new attempt can repeat it.
+                running.clean_up().await;
+                let SharedDriverContext { sessions, .. } = &*attempt.context;
+                if let Err(failure) =
+                    session_resume::forget_unknown_session(&attempt.work, &**sessions, &reporter)
+                        .await
+                {
+                    return reporter.report_exit(Err(failure), None);
+                }
+                source = ProgramSource::New;
+            }
+            Some(mut ended_run) => {
+                // Before the report: after it the next message of the conversation may start and look for its session.
+                attempt.store_session(&mut ended_run, &reporter).await;
+                // Before `release_or_detach`, which waits for the holder: it orders the clean-up only after the report.
+                ended_run.report(reporter);
+                release_or_detach(running, commands, claim_timeout).await;
+                return;
+            }
+            None if release_or_detach(running, commands, claim_timeout).await => {
+                let failure = Failure::new(Code::Interrupted, "it was released before its end");
+                return reporter.report_exit(Err(failure), None);
+            }
+            None => return reporter.detach(),
+        }
+    }
+}
+
+impl AttemptStart {
+    /// Starts the program, or takes over the one of an earlier process instance.
+    async fn start_or_claim(
+        &mut self,
+        source: ProgramSource,
+        reporter: &Reporter,
+        commands: &LeaseCommandReceiver,
+    ) -> Result<(RunningProcess, ProcessIo), Failure> {
+        let SharedDriverContext { sessions, .. } = &*self.context;
+        self.session =
+            AttemptSession::find(&self.program, &self.work, &**sessions, reporter).await?;
+        // A start is never interrupted, so that no process can appear after the clean-up.
+        match source {
+            ProgramSource::New => self.clone().start(commands).await,
+            ProgramSource::Held => self.clone().resume(reporter, commands).await,
+        }
+    }
+
+    /// Stores the session of a successful run. The answer does not depend on it.
+    async fn store_session(&self, ended_run: &mut AttemptEnd, reporter: &Reporter) {
+        let Some(reported_id) = ended_run.take_session_id() else { return };
+        let SharedDriverContext { sessions, .. } = &*self.context;
+        if let Err(error) = self
+            .session
+            .store(&self.program, &self.work, (&**sessions, reporter), reported_id)
+            .await
+        {
+            tracing::error!(execution = %self.work.execution, %error, "failed to store session");
+        }
+    }
+}
+
+/// Waits until the holder releases the program, and removes its remains; returns true if it did. After a crash another
+/// process may claim the program within `claim_timeout`: then it is left as it is.
+async fn release_or_detach(
+    running: RunningProcess,
+    mut commands: LeaseCommandReceiver,
+    claim_timeout: Duration,
+) -> bool {
+    let is_claimed = tokio::select! {
+        () = running.wait_until_claimed() => true,
+        is_cleaned = commands.wait_for_release() => {
+            !is_cleaned && timeout(claim_timeout, running.wait_until_claimed()).await.is_ok()
+        }
+    };
+    if is_claimed {
+        running.detach();
+    } else {
+        running.clean_up().await;
+    }
+    !is_claimed
+}

@@ -1,0 +1,263 @@
+//! Judge of a run: turns the end of a program and its output into the result of the attempt.
+
+use std::io;
+use std::sync::Arc;
+
+use algonius_actors::decide::classify::success_evaluation::{
+    AttemptOutcome, ReportedResult, evaluate_attempt,
+};
+use algonius_actors::decide::host::resources::refusal_failure;
+use algonius_actors::decide::host::sandbox::{bwrap_failed, reports_denied_access};
+use algonius_actors::driver::AttemptWork;
+use algonius_actors::driver::report::Reporter;
+use algonius_actors::model::code::{Category, Code};
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::host::resources::CgroupRefusals;
+use algonius_actors::model::program::{ProcessExit, ProgramSpec};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_warden::MemoryAccount;
+use tokio::sync::{Mutex, OwnedSemaphorePermit};
+
+use super::answer::{AttemptAnswer, file_answer, is_long, stdout_answer};
+use super::answer_location::AnswerLocation;
+use super::end_report::{AttemptEnd, ExitReport};
+use super::read_output::{ProgramOutput, flush_pending_text};
+use crate::drivers::adapters::event_reader::EventSummary;
+use crate::drivers::lease_commands::LeaseCommandReceiver;
+use crate::drivers::output::channel_writer::ChannelText;
+use crate::drivers::output::model_retries::exhausted_failure;
+use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::program::sandbox::{self, is_confined};
+use crate::drivers::program::session_resume::AttemptSession;
+use crate::drivers::program::success_checks::SuccessChecks;
+
+/// Judge of one run.
+pub(super) struct OutcomeEvaluator {
+    pub(super) program: Arc<ProgramSpec>,
+    pub(super) work: AttemptWork,
+    /// Source of the answer.
+    pub(super) answer_location: AnswerLocation,
+    session: AttemptSession,
+    /// Success checks, until they run.
+    checks: Mutex<Option<SuccessChecks>>,
+    memory: LongTextMemory,
+}
+
+/// Memory for the long texts of a run.
+struct LongTextMemory {
+    account: MemoryAccount,
+    /// Permit to hold long texts in the heap, while the run has it.
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl LongTextMemory {
+    /// Waits for the permit, unless the run has it.
+    async fn acquire_permit(&self) {
+        let mut permit = self.permit.lock().await;
+        if permit.is_none() {
+            *permit = self.account.acquire_reader_permit().await;
+        }
+    }
+
+    /// Returns the permit.
+    async fn release(&self) {
+        self.permit.lock().await.take();
+    }
+}
+
+impl OutcomeEvaluator {
+    /// Returns the judge of a program that has started.
+    pub(super) fn new(
+        program: Arc<ProgramSpec>,
+        (work, session): (AttemptWork, AttemptSession),
+        (answer_location, checks): (AnswerLocation, Option<SuccessChecks>),
+        account: MemoryAccount,
+    ) -> Self {
+        let memory = LongTextMemory { account, permit: Mutex::default() };
+        Self { program, work, answer_location, session, checks: Mutex::new(checks), memory }
+    }
+
+    /// Judges the end of a run, and records what explains it. `refusals` are those of the program's control group.
+    pub(super) async fn conclude(
+        &self,
+        end: io::Result<ExitReport>,
+        output: Result<ProgramOutput, LedgerError>,
+        refusals: CgroupRefusals,
+        (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
+    ) -> AttemptEnd {
+        let ExitReport { exit, fault, is_exhausted } = match end {
+            Ok(end) => end,
+            Err(error) => {
+                tracing::error!(execution = %self.work.execution, %error, "exit status of program is unknown");
+                return AttemptEnd::without_exit_status(error.kind());
+            }
+        };
+        // From here on the long texts are in the heap, for which only two executions at a time have a permit.
+        if output.as_ref().is_ok_and(ProgramOutput::is_long) {
+            self.memory.acquire_permit().await;
+        }
+        let interruption = output.as_ref().ok().and_then(ProgramOutput::interruption);
+        let evaluate_output = |output: &ProgramOutput| {
+            self.session.evaluate_output(
+                &self.program,
+                exit,
+                [&output.stdout, &output.stderr].map(ChannelText::raw),
+            )
+        };
+        let session_update = output.as_ref().map(evaluate_output).unwrap_or_default();
+        if let Ok(output) = &output {
+            output.record_usage(&self.program.usage, reporter).await;
+        }
+        // Found before the judgement, which consumes the texts.
+        let reports_refusal = output.as_ref().is_ok_and(|output| self.reports_refusal(output));
+        let last_lines_of =
+            |output: &ProgramOutput| output.redacted_last_lines(&self.answer_location, reporter);
+        let last_lines = output.as_ref().ok().filter(|_| commands.is_stopped()).map(last_lines_of);
+        let last_lines = last_lines.unwrap_or_default();
+        // A fault for which the service ended the program outweighs its exit status.
+        let mut result = match (output, fault) {
+            (Ok(_), Some(fault)) => Ok(Err(fault)),
+            (Ok(output), None) => self.evaluate(exit, output, (reporter, commands)).await,
+            (Err(error), _) => Err(error),
+        };
+        if let Ok(Err(failure)) = &mut result {
+            // A kill or a refused fork by the control group explains the failure better than the exit does.
+            if let Some(cause) = refusal_failure(&self.program.resources, refusals) {
+                *failure = cause;
+            } else if is_exhausted && failure.category() == Category::Agent {
+                *failure = exhausted_failure(*reporter.failed_request_counter().borrow());
+            }
+            failure.last_output = last_lines;
+        }
+        // The complaint is a guess from standard error, so it explains a failure but never makes one.
+        if reports_refusal && matches!(result, Ok(Err(_))) {
+            let message = sandbox::refusal_note(self.work.spec.access, &self.program.sandbox);
+            let recorded = reporter.record_event(EventKind::Warning { message }).await;
+            result = recorded.and(result);
+        }
+        self.memory.release().await;
+        AttemptEnd {
+            result: result.unwrap_or_else(|error| Err(self.ledger_failure(&error))),
+            exit_code: exit.code(),
+            interruption,
+            session_update,
+        }
+    }
+
+    /// Returns true if standard error contains complaints that the sandbox may have caused.
+    fn reports_refusal(&self, output: &ProgramOutput) -> bool {
+        is_confined(&self.work, &self.program) && reports_denied_access(output.stderr.raw())
+    }
+
+    async fn evaluate(
+        &self,
+        exit: ProcessExit,
+        output: ProgramOutput,
+        (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
+    ) -> Result<Result<(), Failure>, LedgerError> {
+        let ProgramOutput { stdout, stderr, events } = output;
+        let stderr = stderr.raw();
+        // Bubblewrap reports its own failure in words only, with the exit code 1.
+        if bwrap_failed(sandbox::isolation(&self.work), exit, stdout.raw(), stderr) {
+            return Ok(Err(sandbox::setup_failure()));
+        }
+        match events {
+            Some(summary) => {
+                self.evaluate_events(exit, (stdout.raw(), stderr), summary, (reporter, commands))
+                    .await
+            }
+            None => self.evaluate_output(exit, (&stdout, stderr), (reporter, commands)).await,
+        }
+    }
+
+    /// Judges the outcome, and runs the success checks for an apparent success.
+    async fn evaluate_with_checks(
+        &self,
+        attempt_outcome: &AttemptOutcome<'_>,
+        context: (&Reporter, &mut LeaseCommandReceiver),
+    ) -> Result<(), Failure> {
+        evaluate_attempt(&self.program, attempt_outcome)?;
+        let Some(checks) = self.checks.lock().await.take() else { return Ok(()) };
+        flush_pending_text(context.0).await; // A check may take long: others wait for the permit, and followers for the text.
+        self.memory.release().await;
+        checks.run_all(attempt_outcome.answer.unwrap_or_default(), context).await
+    }
+
+    /// Judges a program with events, which the ledger has recorded already.
+    async fn evaluate_events(
+        &self,
+        exit: ProcessExit,
+        (stdout, stderr): (&str, &str),
+        summary: EventSummary,
+        (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
+    ) -> Result<Result<(), Failure>, LedgerError> {
+        let EventSummary { text, reported_result, has_other_output, .. } = summary;
+        let (answer, ended_at) = (Some(text.raw()), reporter.now());
+        let denied = reported_result.denied_tools.join(", ");
+        let attempt_outcome = AttemptOutcome {
+            exit,
+            answer,
+            has_other_output,
+            stdout,
+            stderr,
+            reported_result,
+            ended_at,
+        };
+        let result = self.evaluate_with_checks(&attempt_outcome, (reporter, commands)).await;
+        if result.is_ok() {
+            reporter.publish_answer(text.raw());
+            // Many programs succeed although nobody allowed them a tool, and neither exit nor answer shows it.
+            if !denied.is_empty() {
+                let message = format!("it answered, but was not permitted to use {denied}");
+                reporter.record_event(EventKind::Warning { message }).await?;
+            }
+        }
+        Ok(result)
+    }
+
+    async fn evaluate_output(
+        &self,
+        exit: ProcessExit,
+        (stdout, stderr): (&ChannelText, &str),
+        (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
+    ) -> Result<Result<(), Failure>, LedgerError> {
+        let limit = self.work.spec.limits.sizes.output;
+        let attempt_answer = match &self.answer_location {
+            AnswerLocation::File(None) => None,
+            AnswerLocation::File(Some(file)) => {
+                if is_long(file).await {
+                    self.memory.acquire_permit().await;
+                }
+                let storage = TextStorage { account: self.memory.account.clone(), recording: None };
+                file_answer(&self.program, file, (limit, storage), reporter).await?
+            }
+            AnswerLocation::Stdout | AnswerLocation::Events(..) => {
+                stdout_answer(&self.program, stdout, reporter).await?
+            }
+        };
+        let answer = attempt_answer.as_ref().map(|answer| answer.raw.as_ref());
+        let (stdout, has_other_output, ended_at) = (stdout.raw(), false, reporter.now());
+        let reported_result = ReportedResult::default();
+        let attempt_outcome = AttemptOutcome {
+            exit,
+            answer,
+            has_other_output,
+            stdout,
+            stderr,
+            reported_result,
+            ended_at,
+        };
+        let result = self.evaluate_with_checks(&attempt_outcome, (reporter, commands)).await;
+        if let (Ok(()), Some(AttemptAnswer { raw, piece })) = (&result, attempt_answer) {
+            reporter.record_later(EventKind::answer(piece));
+            reporter.publish_answer(&raw);
+        }
+        Ok(result)
+    }
+
+    fn ledger_failure(&self, error: &LedgerError) -> Failure {
+        tracing::error!(execution = %self.work.execution, %error, "failed to persist output of agent");
+        Failure::new(Code::LedgerUnavailable, "the output of the agent could not be recorded")
+    }
+}

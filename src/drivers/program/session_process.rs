@@ -1,0 +1,287 @@
+//! One message to a session process, which a pool keeps for the rest of its conversation.
+
+pub(super) mod pool;
+mod process;
+mod received_answer;
+
+use std::sync::Arc;
+
+use algonius_actors::decide::classify::success_evaluation::{AttemptOutcome, evaluate_attempt};
+use algonius_actors::driver::report::Reporter;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::program::ProcessExit;
+use algonius_actors::model::session::{Conversation, SessionId};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_warden::UsageGauge;
+use tokio::sync::watch;
+
+use self::pool::{HoldLimits, PoolReservation, ProcessPool, ReservedProcess};
+use self::process::{ConversationProgress, SessionProcess, StartSettings};
+use self::received_answer::{AnswerEnd, ReceivedAnswer};
+use super::attempt::{AttemptStart, StartedProgram};
+use super::context::SharedDriverContext;
+use super::running_process::{AnswerLocation, AttemptEnd};
+use super::session_resume::{self, AttemptSession};
+use crate::drivers::adapters::event_reader::EventSummary;
+use crate::drivers::files::input_files;
+use crate::drivers::lease_commands::LeaseCommandReceiver;
+use crate::drivers::stdio::protocol::StdioTurn;
+
+/// Runs one message from its order to its end. Whatever the result, the program is then back in the pool, or nothing of
+/// it remains.
+pub(super) async fn run_turn(
+    attempt: AttemptStart,
+    pool: Arc<ProcessPool>,
+    (reporter, gauge): (Reporter, watch::Sender<Option<UsageGauge>>),
+    commands: LeaseCommandReceiver,
+) {
+    let turn = SessionTurn { attempt, pool, commands };
+    match Box::pin(turn.run(&reporter, &gauge)).await {
+        Ok(ended_run) => ended_run.report(reporter),
+        Err(failure) => reporter.report_exit(Err(failure), None),
+    }
+}
+
+/// Returns a successful exit, which also stands for a program that continues to run.
+const fn success_exit() -> ProcessExit {
+    ProcessExit::Code(0)
+}
+
+struct SessionTurn {
+    attempt: AttemptStart,
+    pool: Arc<ProcessPool>,
+    commands: LeaseCommandReceiver,
+}
+
+impl SessionTurn {
+    async fn run(
+        mut self,
+        reporter: &Reporter,
+        gauge: &watch::Sender<Option<UsageGauge>>,
+    ) -> Result<AttemptEnd, Failure> {
+        let work = &self.attempt.work;
+        if input_files::has_files(&work.request.input.parts) {
+            let message = "the agent accepts no files, because its process stays between messages";
+            return Err(Failure::new(Code::InputRejected, message));
+        }
+        loop {
+            // Boxed: the redactors of its output would make this future, and all futures around it, too large.
+            let ended_run = Box::pin(self.run_once(reporter, gauge)).await?;
+            if !ended_run.is_session_lost() || self.commands.is_stopped() {
+                return Ok(ended_run);
+            }
+            // The program lost its session before any work, so a new process can repeat the message.
+            let SharedDriverContext { sessions, .. } = &*self.attempt.context;
+            session_resume::forget_unknown_session(&self.attempt.work, &**sessions, reporter)
+                .await?;
+        }
+    }
+
+    async fn run_once(
+        &mut self,
+        reporter: &Reporter,
+        gauge: &watch::Sender<Option<UsageGauge>>,
+    ) -> Result<AttemptEnd, Failure> {
+        let reserved = self.take_or_start_process(reporter).await?;
+        let dialogue = match self.dialogue(&reserved) {
+            Ok(dialogue) => dialogue,
+            Err(failure) => {
+                self.return_to_pool(reserved, reporter);
+                return Err(failure);
+            }
+        };
+        gauge.send_replace(Some(reserved.process.tree.gauge()));
+        reporter.report_start(Some(reserved.process.pid));
+        let received = Box::pin(self.receive_answer(reserved, dialogue, reporter)).await;
+        received.unwrap_or_else(|error| {
+            tracing::error!(%error, "failed to persist output of session process");
+            let message = "the output of the agent could not be recorded";
+            Err(Failure::new(Code::LedgerUnavailable, message))
+        })
+    }
+
+    fn hold_limits(&self) -> HoldLimits {
+        let grace = self.attempt.work.spec.limits.timeouts.grace;
+        HoldLimits { grace, resources: self.attempt.program.resources }
+    }
+
+    fn return_to_pool(&self, reserved: ReservedProcess, reporter: &Reporter) {
+        self.pool.put_back(reserved, self.hold_limits(), reporter.now());
+    }
+
+    fn dialogue(&self, reserved: &ReservedProcess) -> Result<StdioTurn, Failure> {
+        let Some(spec) = &self.attempt.program.stdio_protocol else {
+            return Err(Failure::new(Code::Internal, "a session process has no protocol"));
+        };
+        let mut values = self.attempt.template_values();
+        if let Some(id) = &reserved.process.progress.session {
+            id.expose().clone_into(&mut values.session_id);
+        }
+        StdioTurn::new(spec, &values, reserved.process.progress.message_count)
+    }
+
+    /// Returns the program of the conversation: the pooled one if it fits, or a new one.
+    async fn take_or_start_process(
+        &mut self,
+        reporter: &Reporter,
+    ) -> Result<ReservedProcess, Failure> {
+        let conversation = Conversation::from_request(&self.attempt.work.request);
+        let process_key = StartSettings {
+            working_dir: self.attempt.resolve_working_dir().await?,
+            overrides: self.attempt.work.request.overrides(),
+        };
+        match self.pool.take(&conversation).await {
+            Some(reserved) if reserved.process.start_settings == process_key => {
+                return Ok(reserved);
+            }
+            Some(reserved) => reserved.end(self.hold_limits().grace).await,
+            None => {}
+        }
+        let SharedDriverContext { sessions, .. } = &*self.attempt.context;
+        let (program, work) = (&self.attempt.program, &self.attempt.work);
+        self.attempt.session = AttemptSession::find(program, work, &**sessions, reporter).await?;
+        if program.session.is_none() {
+            session_resume::report_lost_session(work, &**sessions, reporter).await?;
+        }
+        let reservation = self.pool.reserve(&conversation, reporter.now()).await;
+        self.start(reservation, process_key).await
+    }
+
+    async fn start(
+        &self,
+        reservation: PoolReservation,
+        process_key: StartSettings,
+    ) -> Result<ReservedProcess, Failure> {
+        // A session process belongs to no execution: its holder knows it by an id of its own.
+        let mut attempt = self.attempt.clone();
+        (attempt.work.execution, attempt.work.attempt_id) =
+            (ExecutionId::fresh(), AttemptId::FIRST);
+        let StartedProgram { spawned, folder, answer_location, .. } =
+            Box::pin(attempt.launch(&self.commands)).await?;
+        let AnswerLocation::Events(allowed_folders, dialect) = answer_location else {
+            return Err(Failure::new(Code::Internal, "a session process has no events"));
+        };
+        self.pool.record_start(&reservation, spawned.pid);
+        let session = attempt.session.session_id(&attempt.program, &attempt.work);
+        let progress = ConversationProgress { session, ..ConversationProgress::default() };
+        let process = SessionProcess {
+            pid: spawned.pid,
+            stdout: spawned.stdout,
+            stderr: spawned.stderr,
+            stdin: spawned.stdin,
+            program_exit: spawned.exit,
+            tree: spawned.tree,
+            account: spawned.account,
+            folder,
+            allowed_folders,
+            dialect,
+            start_settings: process_key,
+            progress,
+        };
+        Ok(ReservedProcess { process, reservation })
+    }
+
+    /// Sends the message to the program, and judges its answer.
+    async fn receive_answer(
+        &self,
+        mut reserved: ReservedProcess,
+        dialogue: StdioTurn,
+        reporter: &Reporter,
+    ) -> Result<Result<AttemptEnd, Failure>, LedgerError> {
+        if reserved.process.progress.message_count > 0 {
+            reporter.set_session_counters(reserved.process.progress.counters.clone());
+        }
+        let ReceivedAnswer { end, summary, stdout, stderr } =
+            Box::pin(self.exchange_message(&mut reserved.process, dialogue, reporter)).await?;
+        let is_long = [&stdout, &stderr, &summary.text].iter().any(|text| text.raw.is_long());
+        let reader_permit =
+            if is_long { reserved.process.account.acquire_reader_permit().await } else { None };
+        let exit = match &end {
+            AnswerEnd::Over => success_exit(),
+            AnswerEnd::Exit(exit) => *exit,
+            AnswerEnd::Fault(failure) => {
+                reserved.end(self.hold_limits().grace).await;
+                return Ok(Err(failure.clone()));
+            }
+        };
+        let EventSummary { text, reported_result, interruption, has_other_output } = summary;
+        let (stdout, stderr) = (stdout.raw(), stderr.raw());
+        let (answer, ended_at) = (Some(text.raw()), reporter.now());
+        let attempt_outcome = AttemptOutcome {
+            exit,
+            answer,
+            has_other_output,
+            stdout,
+            stderr,
+            reported_result,
+            ended_at,
+        };
+        let result = evaluate_attempt(&self.attempt.program, &attempt_outcome);
+        if result.is_ok() {
+            reporter.publish_answer(text.raw());
+        }
+        let session_update =
+            self.attempt.session.evaluate_output(&self.attempt.program, exit, [stdout, stderr]);
+        drop(reader_permit);
+        let exit_code = if matches!(end, AnswerEnd::Exit(_)) { exit.code() } else { None };
+        let mut ended_run = AttemptEnd { result, exit_code, interruption, session_update };
+        self.return_or_end(&end, reserved, &mut ended_run, reporter).await;
+        Ok(Ok(ended_run))
+    }
+
+    /// Returns a running program to the pool for the next message, and ends any other.
+    async fn return_or_end(
+        &self,
+        end: &AnswerEnd,
+        mut reserved: ReservedProcess,
+        ended_run: &mut AttemptEnd,
+        reporter: &Reporter,
+    ) {
+        let reported_id = ended_run.take_session_id();
+        reserved.process.progress.session = reporter
+            .session()
+            .or(reserved.process.progress.session)
+            .or_else(|| reported_id.clone().flatten());
+        reserved.process.progress.counters = reporter.session_counters();
+        self.store_session(
+            reported_id.is_some(),
+            reserved.process.progress.session.clone(),
+            reporter,
+        )
+        .await;
+        reserved.process.progress.message_count += 1;
+        match end {
+            AnswerEnd::Over
+                if !self.commands.is_holder_lost() && reserved.process.stdin.is_some() =>
+            {
+                self.return_to_pool(reserved, reporter);
+            }
+            AnswerEnd::Over | AnswerEnd::Fault(_) => reserved.end(self.hold_limits().grace).await,
+            AnswerEnd::Exit(_) => reserved.clean_up().await,
+        }
+    }
+
+    /// Records in the ledger that the conversation has a session to resume.
+    async fn store_session(
+        &self,
+        is_success: bool,
+        session: Option<SessionId>,
+        reporter: &Reporter,
+    ) {
+        let AttemptStart { program, work, session: resume, context, .. } = &self.attempt;
+        let SharedDriverContext { sessions, .. } = &**context;
+        let stored = match &program.session {
+            Some(_) if is_success => {
+                resume.store(program, work, (&**sessions, reporter), session).await
+            }
+            Some(_) => Ok(()),
+            None => session_resume::store_live_session(work, &**sessions, reporter).await,
+        };
+        if let Err(error) = stored {
+            tracing::error!(execution = %work.execution, %error, "failed to store session");
+        }
+    }
+}

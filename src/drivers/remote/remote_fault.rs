@@ -1,0 +1,119 @@
+//! Failed calls of a remote agent, as the failures of an execution.
+
+use algonius_a2a::client::RemoteError;
+use algonius_actors::model::code::{Category, Code};
+use hyper::StatusCode;
+use serde_json::Value;
+use tokio_rustls::rustls;
+
+use crate::drivers::adapters::failure::ReportedFailure;
+use crate::platform::http_client::{find_cause, innermost_cause};
+
+/// Reason why a call has no result.
+#[derive(Debug)]
+pub(super) enum RemoteFault {
+    /// There is no connection, or it broke before the answer.
+    Unreachable { cause: String },
+    /// The certificate of the remote service is not accepted.
+    InvalidCertificate { cause: String },
+    /// The remote service took too long to answer.
+    Timeout,
+    /// The answer is not one of A2A.
+    InvalidResponse,
+    /// The remote service refused the call.
+    Refused { status: StatusCode, retry_after: Option<String>, error: RemoteError },
+}
+
+impl RemoteFault {
+    /// Returns the fault of a request that the connection did not carry.
+    pub(super) fn from_connection_error(error: &hyper_util::client::legacy::Error) -> Self {
+        match find_cause::<rustls::Error>(error) {
+            // Unlike other faults of a connection, a wrong certificate does not pass by itself.
+            Some(fault @ rustls::Error::InvalidCertificate(_)) => {
+                Self::InvalidCertificate { cause: fault.to_string() }
+            }
+            _ => Self::Unreachable { cause: innermost_cause(error) },
+        }
+    }
+
+    /// Returns true if the remote agent does not offer the called operation.
+    pub(super) fn is_unsupported(&self) -> bool {
+        match self {
+            Self::Refused { status, error, .. } => {
+                error.is_unsupported()
+                    || matches!(
+                        *status,
+                        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+                    )
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if the same call may succeed at once or soon.
+    pub(super) fn is_transient(&self) -> bool {
+        matches!(self.to_failure().category.as_str(), "transient" | "overload" | "rate_limit")
+    }
+
+    /// Returns the failure of the attempt. The message is raw.
+    pub(super) fn to_failure(&self) -> ReportedFailure {
+        let (category, message) = match self {
+            Self::Unreachable { cause } => {
+                ("transient", format!("the remote agent cannot be reached: {cause}"))
+            }
+            Self::InvalidCertificate { cause } => (
+                "permanent",
+                format!("the certificate of the remote service is not accepted: {cause}"),
+            ),
+            Self::Timeout => ("transient", "the remote agent did not answer in time".to_owned()),
+            Self::InvalidResponse => {
+                ("permanent", "the remote agent answered with something that is not A2A".to_owned())
+            }
+            Self::Refused { status, error, .. } => {
+                let number = status.as_u16();
+                let detail = match error.message.as_str() {
+                    "" => String::new(),
+                    message => format!(": {message}"),
+                };
+                (
+                    category(*status, error),
+                    format!("the remote agent refused (HTTP {number}){detail}"),
+                )
+            }
+        };
+        let retry_after = match self {
+            Self::Refused { retry_after, .. } => retry_after.clone().map(Value::String),
+            _ => None,
+        };
+        // Every service on the way back of a loop reports the loop, so that the first sender learns of it.
+        let code_override = match self {
+            Self::Refused { error, .. } => error.code.filter(|code| *code == Code::TooManyHops),
+            _ => None,
+        };
+        let category = category.to_owned();
+        ReportedFailure {
+            message,
+            category,
+            retry_after,
+            code_override,
+            ..ReportedFailure::default()
+        }
+    }
+}
+
+/// Returns the kind of a refusal, as programs name it.
+fn category(status: StatusCode, error: &RemoteError) -> &'static str {
+    match status.as_u16() {
+        401 | 403 => return "authentication",
+        429 => return "rate_limit",
+        503 => return "overload",
+        408 | 500 | 502 | 504 => return "transient",
+        _ => {}
+    }
+    match error.code {
+        Some(Code::Unauthenticated | Code::Forbidden) => "authentication",
+        Some(Code::RateLimited) => "rate_limit",
+        Some(code) if code.category() == Category::Transient => "overload",
+        _ => "permanent",
+    }
+}

@@ -1,0 +1,249 @@
+//! Protocol session with a program: writes the messages of its dialogue, and shows the answers.
+
+use std::io;
+use std::time::Duration;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_warden::StdinPipe;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::protocol::{StdioStep, StdioTurn};
+use crate::drivers::adapters::event_line::ProgramEvent;
+use crate::drivers::adapters::event_reader::EventReader;
+use crate::drivers::lease_commands::LeaseCommandReceiver;
+use crate::drivers::output::channel_writer::{
+    ChannelText, ChannelWriter, OutputSource, record_output,
+};
+
+const INCOMPLETE_ANSWER: &str = "the program ended before its answer was complete";
+
+/// Silence after which text that ends like the prompt is taken for the prompt.
+const PROMPT_SILENCE: Duration = Duration::from_millis(100);
+/// Time within which a program continues whose empty answer was no answer.
+const EMPTY_ANSWER_GRACE: Duration = Duration::from_millis(250);
+
+/// Outcome of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::drivers) enum ExchangeEnd {
+    /// The program marked the end of its answer.
+    Over,
+    /// The program has closed its output.
+    Closed,
+    /// A stop was ordered, and the protocol has no cancel message.
+    Stopped,
+}
+
+/// One turn of the protocol.
+pub(in crate::drivers) struct StdioExchange {
+    /// Standard input; `None` after the program stopped reading.
+    stdin: Option<StdinPipe>,
+    turn: StdioTurn,
+    /// True if the bytes of an answer are events, false if they are text.
+    reads_events: bool,
+    /// Orders that may cancel the turn.
+    commands: Option<LeaseCommandReceiver>,
+    unwritten_bytes: Vec<u8>,
+}
+
+impl StdioExchange {
+    /// Returns a turn over a standard input.
+    pub(in crate::drivers) fn new(stdin_pipe: Option<StdinPipe>, turn: StdioTurn) -> Self {
+        let (commands, unwritten_bytes) = (None, Vec::new());
+        Self { stdin: stdin_pipe, turn, reads_events: true, commands, unwritten_bytes }
+    }
+
+    /// Returns the same turn, for a program that answers in plain text.
+    pub(in crate::drivers) const fn with_text_answer(mut self) -> Self {
+        self.reads_events = false;
+        self
+    }
+
+    /// Returns the same turn, which stops when that is ordered.
+    pub(in crate::drivers) fn with_commands(mut self, commands: LeaseCommandReceiver) -> Self {
+        self.commands = Some(commands);
+        self
+    }
+
+    /// Returns the standard input for the next turn.
+    pub(in crate::drivers) fn into_stdin(self) -> Option<StdinPipe> {
+        self.stdin
+    }
+
+    /// Runs one call of a program that ends after it: closes its input after the answer, and continues reading until
+    /// the program has closed its output.
+    pub(in crate::drivers) async fn run_once(
+        mut self,
+        mut source: OutputSource,
+        mut raw_writer: ChannelWriter,
+        events: &mut EventReader<'_>,
+        answered_sender: &watch::Sender<bool>,
+    ) -> Result<ChannelText, LedgerError> {
+        let end = self.run_turn(&mut source, &mut raw_writer, events).await?;
+        // The end of its input tells the program to end.
+        drop(self);
+        answered_sender.send_replace(end == ExchangeEnd::Over);
+        record_output(source, raw_writer, events.release_timer()).await
+    }
+
+    /// Sends the message, and shows the answer, until the turn is over.
+    pub(in crate::drivers) async fn run_turn(
+        &mut self,
+        source: &mut OutputSource,
+        raw_writer: &mut ChannelWriter,
+        events: &mut EventReader<'_>,
+    ) -> Result<ExchangeEnd, LedgerError> {
+        self.unwritten_bytes = self.turn.take_first_bytes();
+        let mut release_timer = events.release_timer();
+        let mut quiet_at: Option<Instant> = None;
+        loop {
+            let Self { stdin: stdin_pipe, unwritten_bytes, commands, .. } = self;
+            tokio::select! {
+                () = sleep_until_quiet(quiet_at) => {
+                    quiet_at = None;
+                    let steps = self.turn.conclude();
+                    if self.perform(steps, events).await? {
+                        return finish_turn(self.turn.empty_turn_failure(), source, events).await;
+                    }
+                }
+                // Input is written while output is read. Otherwise a program that answers before it has read everything
+                // would block at a full pipe, and the service with it.
+                written = write_some(stdin_pipe, unwritten_bytes) => {
+                    match written {
+                        Ok(count) if count > 0 => drop(unwritten_bytes.drain(..count)),
+                        _ => *stdin_pipe = None, // The program reads no more; its output still counts.
+                    }
+                }
+                () = wait_for_stop(commands) => {
+                    // The order stays in the channel, and would be found again at once.
+                    *commands = None;
+                    let Some(interrupt) = self.turn.interrupt_bytes() else {
+                        return Ok(ExchangeEnd::Stopped);
+                    };
+                    self.unwritten_bytes.extend(interrupt);
+                }
+                bytes = source.next_unless_due(&release_timer) => {
+                    let end = match bytes {
+                        Some(bytes) => {
+                            let end = self.receive(bytes, raw_writer, events).await?;
+                            let may_be_over = end.is_none() && self.turn.may_be_over();
+                            quiet_at = may_be_over.then(|| Instant::now() + PROMPT_SILENCE);
+                            end
+                        }
+                        None => None,
+                    };
+                    match end {
+                        Some(ExchangeEnd::Over) => {
+                            return finish_turn(self.turn.empty_turn_failure(), source, events).await;
+                        }
+                        Some(end) => return Ok(end),
+                        None => {}
+                    }
+                    release_timer.mark_read();
+                    if release_timer.must_release(bytes) {
+                        raw_writer.release().await?;
+                        events.release().await?;
+                        release_timer.mark_released();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Processes output of the program, nothing at its end. Returns the end of the turn, once it has ended.
+    async fn receive(
+        &mut self,
+        bytes: &[u8],
+        raw_writer: &mut ChannelWriter,
+        events: &mut EventReader<'_>,
+    ) -> Result<Option<ExchangeEnd>, LedgerError> {
+        if bytes.is_empty() {
+            events.end_events_only().await?;
+            events.fail_with(incomplete_failure());
+            return Ok(Some(ExchangeEnd::Closed));
+        }
+        raw_writer.write(bytes).await?;
+        let steps = self.turn.receive(bytes);
+        let is_over = self.perform(steps, events).await?;
+        Ok(is_over.then_some(ExchangeEnd::Over))
+    }
+
+    /// Performs the steps, and returns true if the turn is over.
+    async fn perform(
+        &mut self,
+        steps: Vec<StdioStep>,
+        events: &mut EventReader<'_>,
+    ) -> Result<bool, LedgerError> {
+        for step in steps {
+            match step {
+                StdioStep::Write(bytes) => self.unwritten_bytes.extend(bytes),
+                StdioStep::Event(event) => events.handle_event(event).await?,
+                StdioStep::Output(bytes) if self.reads_events => {
+                    events.read_events_only(&bytes).await?;
+                }
+                StdioStep::Output(bytes) => {
+                    let text = String::from_utf8_lossy(&bytes).into_owned();
+                    events.handle_event(ProgramEvent::Text { text }).await?;
+                }
+                StdioStep::Warn(message) => events.warn(&message).await?,
+                StdioStep::End(failure) => {
+                    failure.into_iter().for_each(|failure| events.fail_with(failure));
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Writes some of the bytes; never returns while there is nothing to write.
+async fn write_some(
+    stdin_pipe: &mut Option<StdinPipe>,
+    unwritten_bytes: &[u8],
+) -> io::Result<usize> {
+    match stdin_pipe {
+        Some(stdin_pipe) if !unwritten_bytes.is_empty() => stdin_pipe.write(unwritten_bytes).await,
+        _ => std::future::pending().await,
+    }
+}
+
+/// Ends a turn. An empty answer after which the program continues is a failure: the end mark matched too early.
+async fn finish_turn(
+    empty_turn: Option<(bool, Failure)>,
+    source: &mut OutputSource,
+    events: &mut EventReader<'_>,
+) -> Result<ExchangeEnd, LedgerError> {
+    if let Some((has_extra_output, failure)) = empty_turn {
+        let more_output = async { !source.next().await.trim_ascii().is_empty() };
+        let has_continued =
+            has_extra_output || timeout(EMPTY_ANSWER_GRACE, more_output).await.unwrap_or_default();
+        if has_continued {
+            events.fail_with(failure);
+        }
+    }
+    events.end_events_only().await?;
+    Ok(ExchangeEnd::Over)
+}
+
+/// Returns at this time; never if there is none.
+async fn sleep_until_quiet(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn wait_for_stop(commands: &mut Option<LeaseCommandReceiver>) {
+    match commands {
+        Some(orders) => orders.wait_for_stop().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns the failure of a program that ended within its turn. An unsuccessful exit of its own is more specific.
+pub(in crate::drivers) fn incomplete_failure() -> Failure {
+    Failure::new(Code::AnswerMissing, INCOMPLETE_ANSWER)
+}

@@ -1,0 +1,86 @@
+//! The ledger's disk is full: a waiting caller gets an answer in time, and a new one a
+//! refusal that names the disk.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+use crate::harness::client::{completed_with, task_id, task_outcome, task_state};
+use crate::harness::disk::SmallDisk;
+use crate::harness::{
+    Service, Setup, TestResponse, fake_agent_config, gated_agent_config, message_params,
+    message_params_with_id, poll_until,
+};
+
+/// Longest time from the end of the work to the answer of a caller who waits.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A caller that waits for the end, with a message id of its own.
+fn spawn_waiting_caller(service: &Service, agent: &'static str) -> JoinHandle<TestResponse> {
+    let client = service.client.clone();
+    let params = message_params_with_id(agent, "ann");
+    tokio::spawn(async move { client.call(agent, "message/send", &params).await })
+}
+
+/// Returns the content of a refusal: the HTTP status, the code, and whether it names the disk.
+fn refusal_content(answer: &TestResponse) -> (u16, String, bool) {
+    let document = answer.json();
+    let error = &document["error"];
+    let code = error["data"][0]["metadata"]["code"].as_str().unwrap_or_default().to_owned();
+    let names_disk = error["message"].as_str().is_some_and(|message| message.contains("disk"));
+    (answer.status, code, names_disk)
+}
+
+/// Sends requests until the ledger accepts none, because its write-ahead log still has room for some.
+async fn send_until_refused(service: &Service) -> TestResponse {
+    poll_until("a refusal", async || {
+        let answer = service.call("echo", "message/send", &message_params("new")).await;
+        (answer.status != 200).then_some(answer)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_gives_waiting_callers_ledger_unavailable() {
+    let agents = [fake_agent_config("echo", "echo", ""), gated_agent_config("gate", "")].concat();
+    let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
+    let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
+    let (service, disk) = (setup.start().await, disk);
+    let caller = spawn_waiting_caller(&service, "gate");
+    service.setup.wait_for_text("log", "start ann\n").await;
+    disk.fill();
+    let expected = (503, "ledger-unavailable".to_owned(), true);
+    assert_eq!(refusal_content(&send_until_refused(&service).await), expected, "new work");
+
+    service.setup.open_gate("go");
+    service.setup.wait_for_text("log", "start ann\nend ann\n").await;
+    let ended_at = Instant::now();
+    let answer = timeout(ANSWER_TIMEOUT, caller).await.expect("an answer in time").unwrap();
+    // New work is refused with a reason that names the disk, and a caller who waits for an
+    // end that cannot be recorded gets an answer within 30 seconds of that end
+    assert_eq!(refusal_content(&answer), expected, "{answer:?} after {:?}", ended_at.elapsed());
+    // It did not crash, and is still read.
+    assert_eq!(service.agent_status("gate").await["health"], "alive");
+
+    disk.remove_filler();
+    // The same message finds the same task. Its output is stored, or its end reports that storing it failed.
+    let gate = resend(&service, "gate").await;
+    assert!(["completed", "failed"].contains(&task_state(&gate).as_str()), "{gate}");
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n", "it ran once");
+    assert_eq!(task_outcome(&service.send("echo", "next").await), completed_with("next"));
+    assert_eq!(task_id(&gate), task_id(&resend(&service, "gate").await));
+}
+
+/// Returns the task of a message whose caller had no answer, once the ledger can be written.
+async fn resend(service: &Service, agent: &'static str) -> Value {
+    let task = poll_until("room in the ledger", async || {
+        let answer =
+            service.call(agent, "message/send", &message_params_with_id(agent, "ann")).await;
+        (answer.status == 200).then(|| answer.json()["result"].clone())
+    })
+    .await;
+    assert_ne!(task, json!(null));
+    task
+}

@@ -1,8 +1,0 @@
-//! What those see who watch the service from outside.
-
-mod alerts;
-mod metrics;
-mod otlp;
-mod prometheus_text;
-mod ready;
-mod traces;
