@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::{Service, Setup, fake_agent_config, poll_until};
+use crate::harness::{Service, Setup, fake_agent_config, message_params, poll_until};
 use crate::read_only::lacks_requirement;
 
 /// Changes modes, one `MODE NAME` for each line of its input, and prints how many.
@@ -63,7 +63,14 @@ async fn expect_restored(setup: Setup) {
             .iter()
             .map(|folder| format!("{files_mode} {folder}/[!e]*\n{folders_mode} {folder}\n"))
             .collect();
-        let changer_outcome = task_outcome(&service.send("changer", &names).await);
+        // Until the modes are restored, the service cannot always read the end of the task. The repeated message
+        // returns the same task.
+        let params = message_params(&names);
+        let send = async || {
+            let response = service.call("changer", "message/send", &params).await;
+            (response.status == 200).then(|| task_outcome(&response.json()["result"]))
+        };
+        let changer_outcome = poll_until("the end of the changes", send).await;
         let minimum = files.len() + folders.len();
         assert!(
             changer_outcome.1.trim().parse::<usize>().unwrap() >= minimum,
