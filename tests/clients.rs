@@ -8,8 +8,8 @@
 mod kits;
 #[path = "clients/mcp.rs"]
 mod mcp;
-#[path = "clients/registry.rs"]
-mod registry;
+#[path = "clients/package_install.rs"]
+mod package_install;
 #[path = "clients/sdk.rs"]
 mod sdk;
 #[path = "clients/service.rs"]

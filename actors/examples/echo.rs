@@ -119,7 +119,7 @@ async fn run(text: &str) -> Result<String, Box<dyn Error>> {
         ]))),
         observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
-        keyring: KeyedHasher::new([7; 32]), // One that is kept, where the ledger is.
+        keyed_hasher: KeyedHasher::new([7; 32]), // One that is kept, where the ledger is.
         resources: AttemptResources::default(),
         active_writers: ActiveWriters::default(),
         breakers: CredentialBreakers::default(),

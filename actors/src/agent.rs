@@ -53,7 +53,7 @@ use self::queue::QueuedRequest;
 use self::running::RunningExecutions;
 use self::tasks::AgentTasks;
 
-pub(crate) use self::admission::{message_reused, no_open_question_failure};
+pub(crate) use self::admission::{message_reused_failure, no_open_question_failure};
 pub use self::definition::AgentDefinition;
 pub(crate) use self::lifecycle::agent_removed;
 pub use self::snapshot::AgentView;

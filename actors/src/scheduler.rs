@@ -141,7 +141,7 @@ pub struct SchedulerSnapshot {
     /// Number of schedules.
     pub schedules: usize,
     /// Number of schedules whose input no key opens.
-    pub locked: usize,
+    pub sealed_count: usize,
     /// Next due schedule of each agent.
     pub next_due: Vec<NextDue>,
 }

@@ -43,8 +43,8 @@ pub struct Services {
     pub redactor: RedactorHandle,
     /// Sealer of inputs that redaction would change.
     pub input_sealer: InputSealer,
-    /// Keyring for the keys of requests.
-    pub keyring: KeyedHasher,
+    /// Hasher for the keys of requests.
+    pub keyed_hasher: KeyedHasher,
     /// Receiver of telemetry events.
     pub observer: Arc<dyn Observer>,
     /// Handle of the monitor.

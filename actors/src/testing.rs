@@ -30,7 +30,7 @@ use tokio::sync::watch;
 pub use self::client::CallerResult;
 pub use self::clock::VirtualClock;
 pub use self::driver::{ScriptedAttempt, ScriptedDriver};
-use self::fault_injection::CallGate;
+use self::fault_injection::FaultGate;
 pub use self::fault_injection::{LedgerCallKind, LedgerFaults};
 pub use self::fixtures::agent_spec;
 use self::fixtures::{caller, text_request};
@@ -76,7 +76,7 @@ pub struct TestTree {
     pub host_metrics: Arc<ScriptedHostMetrics>,
     has_monitor: bool,
     specs: Vec<AgentSpec>,
-    gate: Arc<CallGate>,
+    gate: Arc<FaultGate>,
     redactor: Arc<algonius_redact::Redactor>,
     /// Sealer of inputs that redaction changes.
     pub sealer: Arc<ScriptedSealer>,
@@ -131,7 +131,7 @@ impl TestTree {
         let (ledger, clock) = (MemoryLedger::default(), Arc::new(VirtualClock::default()));
         let (driver, faults) =
             (Arc::new(ScriptedDriver::default()), Arc::new(LedgerFaults::default()));
-        let gate = Arc::new(CallGate::new(Arc::clone(&faults)));
+        let gate = Arc::new(FaultGate::new(Arc::clone(&faults)));
         let sealer = Arc::<ScriptedSealer>::default();
         let services = services((&ledger, &redactor), &sealer, &gate, &clock);
         let host_metrics = Arc::new(ScriptedHostMetrics::default());
@@ -334,7 +334,7 @@ impl TestTree {
 
     /// Starts the service again on the same ledger.
     pub async fn start(&mut self) {
-        self.gate = Arc::new(CallGate::new(Arc::clone(&self.faults)));
+        self.gate = Arc::new(FaultGate::new(Arc::clone(&self.faults)));
         let services =
             services((&self.ledger, &self.redactor), &self.sealer, &self.gate, &self.clock);
         let metrics = self.has_monitor.then_some(&self.host_metrics);

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use algonius_actors::decide::admission::{AdmissionEffect, AdmissionEvent, AdmissionQueue, step};
+use algonius_actors::decide::admission::{
+    AdmissionEffect, AdmissionEvent, AdmissionQueue, apply_event,
+};
 use algonius_actors::model::id::ExecutionId;
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -117,7 +119,7 @@ impl QueueModel {
             self.in_state(RequestState::Running).len(),
         );
         let was_full = self.is_full_before(event);
-        let (queue, effects) = step(std::mem::take(&mut self.queue), event);
+        let (queue, effects) = apply_event(std::mem::take(&mut self.queue), event);
         self.queue = queue;
         for effect in effects {
             self.apply_effect(effect, was_full);
@@ -316,7 +318,7 @@ proptest! {
     fn events_of_unknown_requests_change_nothing(arrivals in 0usize..6) {
         let mut queue = AdmissionQueue::new(Some(1), 3);
         for number in 0..arrivals {
-            queue = step(queue, AdmissionEvent::Arrived(id(number + 1))).0;
+            queue = apply_event(queue, AdmissionEvent::Arrived(id(number + 1))).0;
         }
         let unknown_id = id(1000);
         for event in [
@@ -328,7 +330,7 @@ proptest! {
             AdmissionEvent::DeferralEnded(unknown_id),
             AdmissionEvent::ProbeRequested(unknown_id),
         ] {
-            prop_assert_eq!(step(queue.clone(), event), (queue.clone(), Vec::new()));
+            prop_assert_eq!(apply_event(queue.clone(), event), (queue.clone(), Vec::new()));
         }
     }
 }
@@ -337,8 +339,8 @@ proptest! {
 fn a_queue_without_a_limit_delays_and_refuses_no_request() {
     let mut queue = AdmissionQueue::new(None, 0);
     for number in 1..=100 {
-        let (next, arrived) = step(queue, AdmissionEvent::Arrived(id(number)));
-        let (next, recorded) = step(next, AdmissionEvent::Recorded(id(number)));
+        let (next, arrived) = apply_event(queue, AdmissionEvent::Arrived(id(number)));
+        let (next, recorded) = apply_event(next, AdmissionEvent::Recorded(id(number)));
         assert_eq!(
             (arrived, recorded),
             (vec![AdmissionEffect::Record(id(number))], vec![AdmissionEffect::Run(id(number))])
@@ -349,8 +351,11 @@ fn a_queue_without_a_limit_delays_and_refuses_no_request() {
 
 #[test]
 fn a_request_that_is_not_coalesced_waits_for_its_record() {
-    let (queue, _) = step(AdmissionQueue::new(Some(1), 3), AdmissionEvent::Arrived(id(1)));
-    assert_eq!(step(queue.clone(), AdmissionEvent::CoalescingEnded(id(1))), (queue, Vec::new()));
+    let (queue, _) = apply_event(AdmissionQueue::new(Some(1), 3), AdmissionEvent::Arrived(id(1)));
+    assert_eq!(
+        apply_event(queue.clone(), AdmissionEvent::CoalescingEnded(id(1))),
+        (queue, Vec::new())
+    );
 }
 
 #[test]
@@ -369,7 +374,7 @@ fn a_deferred_request_holds_no_slot_and_resumes_first() {
         AdmissionEvent::Ended(id(2)),
     ] {
         let effects;
-        (queue, effects) = step(queue, event);
+        (queue, effects) = apply_event(queue, event);
         run_effects
             .extend(effects.into_iter().filter(|effect| matches!(effect, AdmissionEffect::Run(_))));
     }

@@ -126,7 +126,7 @@ async fn a_removed_agent_finishes_though_its_actor_fails() {
     let last = tree.submit_to("one", "last").await.unwrap();
     let removal = tree.unregister("one");
     tree.advance_to(6).await;
-    assert_eq!(tree.agent_status("one").await.starts.restarts, 1);
+    assert_eq!(tree.agent_status("one").await.actor_starts.restarts, 1);
     assert!(removal.await);
     // A removed agent finishes its work even if its actor fails meanwhile, and an agent that
     // is added again before that keeps its queue
@@ -137,7 +137,7 @@ async fn a_removed_agent_finishes_though_its_actor_fails() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_added_again_before_its_removal_keeps_its_queue() {
     let tree = TestTree::new().await;
-    let since = tree.agent_status(DEFAULT_AGENT).await.starts.since;
+    let since = tree.agent_status(DEFAULT_AGENT).await.actor_starts.since;
     let mut ids = Vec::new();
     for text in ["a", "b"] {
         tree.script(text, [ScriptedAttempt::ok(10)]);
@@ -156,7 +156,7 @@ async fn an_agent_added_again_before_its_removal_keeps_its_queue() {
     }
     let worker = tree.agent_status(DEFAULT_AGENT).await;
     assert_eq!(
-        (worker.health, worker.starts.since, tree.elapsed_seconds()),
+        (worker.health, worker.actor_starts.since, tree.elapsed_seconds()),
         (Health::Alive, since, 30)
     );
     tree.end().await;

@@ -7,7 +7,7 @@ use algonius_actors::decide::execution::transitions_to_end;
 use algonius_actors::decide::recovery::{InputLoss, RecoveryDecision, decide_recovery};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::agent::budget::Charge;
-use algonius_actors::model::agent::quota::{AccountCause, Deferral};
+use algonius_actors::model::agent::quota::{Deferral, DeferralCause};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::record::{ExecutionRecord, RequestedInput};
 use algonius_actors::model::execution::request::Trigger;
@@ -130,7 +130,7 @@ fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
             until: accepted_at(),
             times: 1,
             attempt: 1,
-            cause: AccountCause::QuotaExhausted,
+            cause: DeferralCause::QuotaExhausted,
             overloads: 0,
         });
         let attempt_id = AttemptId { turn: 1, attempt };

@@ -21,8 +21,9 @@ async fn a_panicked_agent_is_restarted_and_counted() {
     tree.crash_agent("one").await;
     tree.advance_to(9).await;
     let (one, two) = (tree.agent_status("one").await, tree.agent_status("two").await);
-    let observed = [one, two]
-        .map(|agent| (agent.health, agent.starts.restarts, agent.starts.last_fault.is_some()));
+    let observed = [one, two].map(|agent| {
+        (agent.health, agent.actor_starts.restarts, agent.actor_starts.last_fault.is_some())
+    });
     assert_eq!(observed, [(Health::Alive, 1, true), (Health::Alive, 0, false)]);
     tree.end().await;
 }
@@ -76,7 +77,7 @@ async fn an_agent_is_quarantined_after_four_failures_in_a_minute() {
     tree.advance_to(5).await;
     let (one, two) = (tree.agent_status("one").await, tree.agent_status("two").await);
     assert_eq!(
-        (one.health, one.starts.restarts, two.health),
+        (one.health, one.actor_starts.restarts, two.health),
         (Health::Quarantined, 3, Health::Alive)
     );
     let refused = tree.submit_to("one", "c").await;
@@ -96,7 +97,7 @@ async fn crashes_far_apart_are_tolerated() {
     }
     tree.advance_to(140).await;
     let agent = tree.agent_status(DEFAULT_AGENT).await;
-    assert_eq!((agent.health, agent.starts.restarts), (Health::Alive, 5));
+    assert_eq!((agent.health, agent.actor_starts.restarts), (Health::Alive, 5));
     tree.end().await;
 }
 
@@ -107,7 +108,7 @@ async fn a_panicking_execution_is_interrupted_and_frees_its_slot() {
     let (bomb, next) = tokio::join!(tree.run("bomb"), tree.run("next"));
     let agent = tree.agent_status(DEFAULT_AGENT).await;
     assert_eq!([bomb, next], ["failed: interrupted at 0", "completed at 0"]);
-    assert_eq!((agent.health, agent.starts.restarts), (Health::Alive, 0));
+    assert_eq!((agent.health, agent.actor_starts.restarts), (Health::Alive, 0));
     tree.end().await;
 }
 
@@ -135,7 +136,7 @@ async fn a_panicking_task_ends_its_actor_and_settles_its_work() {
     // A panic in a task of an actor also ends the actor, so that no caller waits forever
     assert_eq!(tree.wait(bomb).await, "failed: interrupted");
     assert_eq!(tree.run("next").await, format!("completed at {}", tree.elapsed_seconds()));
-    assert_eq!(tree.agent_status(DEFAULT_AGENT).await.starts.restarts, 1);
+    assert_eq!(tree.agent_status(DEFAULT_AGENT).await.actor_starts.restarts, 1);
     tree.end().await;
 }
 
@@ -188,7 +189,7 @@ async fn a_cancel_order_survives_the_crash_of_its_actor() {
     tree.cancel(id).await.unwrap();
     assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
     assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
-    assert_eq!(tree.agent_status(DEFAULT_AGENT).await.starts.restarts, 0);
+    assert_eq!(tree.agent_status(DEFAULT_AGENT).await.actor_starts.restarts, 0);
     tree.end().await;
 }
 
@@ -225,7 +226,10 @@ async fn four_executions_that_panic_in_a_minute_restart_their_agent() {
     }
     tree.advance_to(5).await;
     assert_eq!(
-        (tree.agent_status(DEFAULT_AGENT).await.starts.restarts, tree.run("next").await.as_str()),
+        (
+            tree.agent_status(DEFAULT_AGENT).await.actor_starts.restarts,
+            tree.run("next").await.as_str()
+        ),
         (1, "completed at 5")
     );
     tree.end().await;
@@ -272,7 +276,7 @@ async fn an_agent_that_cannot_read_the_ledger_is_restarted() {
     tree.crash_agent(DEFAULT_AGENT).await;
     tree.advance_to(5).await;
     let agent = tree.agent_status(DEFAULT_AGENT).await;
-    assert_eq!((agent.health, agent.starts.restarts), (Health::Alive, 1));
+    assert_eq!((agent.health, agent.actor_starts.restarts), (Health::Alive, 1));
     assert_eq!(tree.run("a").await, "completed at 5");
     tree.end().await;
 }
@@ -288,7 +292,7 @@ async fn a_long_ledger_outage_does_not_quarantine_a_failed_agent() {
     let agent = tree.agent_status("one").await;
     // An agent whose next actor cannot read the ledger waits for the ledger and is not
     // quarantined
-    assert_eq!((agent.health, agent.starts.restarts), (Health::Restarting, 1));
+    assert_eq!((agent.health, agent.actor_starts.restarts), (Health::Restarting, 1));
     let tries = tree.faults.call_count(LedgerCallKind::List);
     assert!((10..=30).contains(&tries), "{tries} tries in ten minutes");
     assert_eq!(tree.submit_to("one", "b").await, Err(Code::LedgerUnavailable));
@@ -296,7 +300,7 @@ async fn a_long_ledger_outage_does_not_quarantine_a_failed_agent() {
     tree.advance_to(640).await;
     assert_eq!(tree.wait(running).await, "completed");
     let agent = tree.agent_status("one").await;
-    assert_eq!((agent.health, agent.starts.restarts), (Health::Alive, 1));
+    assert_eq!((agent.health, agent.actor_starts.restarts), (Health::Alive, 1));
     let next = tree.submit_to("one", "c").await.unwrap();
     assert_eq!(tree.wait(next).await, "completed");
     tree.end().await;

@@ -61,8 +61,8 @@ async fn measure() {
         |count: i64| (count as f64, rounds.median_of(&round_kind("newest 50", count), median_ms));
     report.add_curve(Curve {
         name: "history".to_owned(),
-        across: "executions in the ledger".to_owned(),
-        up: "ms for the newest 50".to_owned(),
+        x_label: "executions in the ledger".to_owned(),
+        y_label: "ms for the newest 50".to_owned(),
         points: counts.map(point).to_vec(),
     });
     report.store();
@@ -78,7 +78,7 @@ fn report_page(report: &mut BenchReport, rounds: &Rounds, page: &str, [short, _,
         value,
         unit: unit.to_owned(),
         goal,
-        behind,
+        details: behind,
     };
     report.add_row(row(
         format!("{page}, of {long} executions"),

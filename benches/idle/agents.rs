@@ -39,7 +39,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value,
         unit: unit.to_owned(),
         goal,
-        behind,
+        details: behind,
     };
     let behind = "share of memory (PSS) of the service and its warden".to_owned();
     let goal = Goal::AtMost(20.0, 12.0);
@@ -67,8 +67,8 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     report.add_row(row(description, median(times), "ms", goal, behind));
     report.add_curve(Curve {
         name: "agents".to_owned(),
-        across: "agents".to_owned(),
-        up: "MB of service and warden".to_owned(),
+        x_label: "agents".to_owned(),
+        y_label: "MB of service and warden".to_owned(),
         points: points.iter().map(|(count, bytes)| (*count, bytes / 1e6)).collect(),
     });
 }

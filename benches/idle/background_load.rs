@@ -66,7 +66,7 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
             value: rounds.ratio(kind, "alone", median_ms),
             unit: "×".to_owned(),
             goal: Goal::AtMost(1.2, 1.05),
-            behind: format!(
+            details: format!(
                 "{}; alone: {}",
                 rounds.merged(kind).summary(),
                 rounds.merged("alone").summary()
@@ -77,8 +77,8 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
     add_row(format!("p50 with {:.1} GB resident, against little", resident_bytes / 1e9), "heavy");
     report.add_curve(Curve {
         name: "connections".to_owned(),
-        across: "idle connections".to_owned(),
-        up: "ms of a request (p50)".to_owned(),
+        x_label: "idle connections".to_owned(),
+        y_label: "ms of a request (p50)".to_owned(),
         points,
     });
 }

@@ -36,7 +36,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value,
         unit: unit.to_owned(),
         goal,
-        behind,
+        details: behind,
     };
     let behind = format!("{switches} in {seconds} s, of all threads of service and warden");
     let goal = Goal::AtMost(10.0, 2.0);

@@ -35,7 +35,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value: (rounds.ratio("together", "alone", median_ms) - 1.0) * 100.0,
         unit: "%".to_owned(),
         goal: Goal::AtMost(5.0, 2.0),
-        behind: format!("{together}; alone: {alone}"),
+        details: format!("{together}; alone: {alone}"),
     });
 }
 

@@ -38,7 +38,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value: rounds.ratio("L", "burst", RunTimes::rate),
         unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.5, 1.3),
-        behind: format!("{:.2} s; L {limit:.0}/s; {summary}", rounds.median_of("burst", seconds)),
+        details: format!("{:.2} s; L {limit:.0}/s; {summary}", rounds.median_of("burst", seconds)),
     });
     report.add_row(ResultRow {
         number: 6,
@@ -46,7 +46,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value: f64::from(u32::try_from(failed_count).unwrap_or(u32::MAX)),
         unit: String::new(),
         goal: Goal::AtMost(0.0, 0.0),
-        behind: String::new(),
+        details: String::new(),
     });
     report.add_row(ResultRow {
         number: 6,
@@ -54,7 +54,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value: median(peaks),
         unit: "MB".to_owned(),
         goal: Goal::AtMost(64.0, 48.0),
-        behind: "resident, connections included".to_owned(),
+        details: "resident, connections included".to_owned(),
     });
 }
 

@@ -50,7 +50,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value: ideal / rounds.median_of("jobs", RunTimes::rate),
         unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.15, 1.08),
-        behind: format!(
+        details: format!(
             "{seconds:.2} s; {MAX_CONCURRENT_JOBS} bare spawners come to {bare:.3} × ideal"
         ),
     });

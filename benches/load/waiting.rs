@@ -71,8 +71,8 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
     let steps = steps.into_iter().filter(|waiting| results.resident_bytes.contains_key(waiting));
     let curve = |name: &str, up: &str, value: &dyn Fn(usize) -> f64| Curve {
         name: name.to_owned(),
-        across: "waiting requests".to_owned(),
-        up: up.to_owned(),
+        x_label: "waiting requests".to_owned(),
+        y_label: up.to_owned(),
         points: steps.clone().map(|waiting| (waiting as f64, value(waiting))).collect(),
     };
     let rate = |waiting| results.rate_ratio(waiting);
@@ -97,7 +97,7 @@ fn add_rows(max_waiting: usize, results: &WaitingResults, report: &mut BenchRepo
         value: growth / (max_waiting - BASELINE_WAITING) as f64 / 1e3,
         unit: "KB".to_owned(),
         goal: Goal::AtMost(40.0, 25.0),
-        behind: format!("{:.1} MB resident more than with 10; 1 KiB of text each", growth / 1e6),
+        details: format!("{:.1} MB resident more than with 10; 1 KiB of text each", growth / 1e6),
     });
 }
 
@@ -113,7 +113,14 @@ fn throughput_row(
         None => format!("{:.0}/s against {:.0}/s", rate(max_waiting), rate(BASELINE_WAITING)),
     };
     let (description, unit) = (format!("{max_waiting} waiting: {description}"), "× few".to_owned());
-    ResultRow { number: 8, description, value, unit, goal: Goal::AtLeast(0.9, 0.98), behind }
+    ResultRow {
+        number: 8,
+        description,
+        value,
+        unit,
+        goal: Goal::AtLeast(0.9, 0.98),
+        details: behind,
+    }
 }
 
 fn round_kind(waiting: usize) -> String {

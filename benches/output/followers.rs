@@ -51,8 +51,8 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
     }
     report.add_curve(Curve {
         name: "subscribers".to_owned(),
-        across: "who follow one execution".to_owned(),
-        up: "until all have heard 100 events, ms".to_owned(),
+        x_label: "who follow one execution".to_owned(),
+        y_label: "until all have heard 100 events, ms".to_owned(),
         points,
     });
 }

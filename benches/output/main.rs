@@ -36,10 +36,10 @@ fn main() {
         if role::is_selected("session") {
             session::measure(&mut report).await;
         }
-        if role::is_selected("readable") {
+        if role::is_selected("result_delay") {
             result_delay::measure(&mut report).await;
         }
-        if role::is_selected("followed") {
+        if role::is_selected("followers") {
             followers::measure(descriptors, &mut report).await;
         }
     });

@@ -44,7 +44,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value: run.quantile_ms(990),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(20.0, 5.0),
-        behind: format!("{}; from its last word until `tasks/get` has answered", run.summary()),
+        details: format!("{}; from its last word until `tasks/get` has answered", run.summary()),
     });
 }
 

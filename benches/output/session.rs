@@ -42,6 +42,6 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value: delays.quantile_ms(500),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(2.0, 1.0),
-        behind: delays.summary(),
+        details: delays.summary(),
     });
 }

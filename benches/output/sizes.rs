@@ -55,8 +55,8 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     };
     report.add_curve(Curve {
         name: "output".to_owned(),
-        across: "bytes of output".to_owned(),
-        up: "median, × the bare server's".to_owned(),
+        x_label: "bytes of output".to_owned(),
+        y_label: "median, × the bare server's".to_owned(),
         points: SIZES.map(ratio).to_vec(),
     });
 }
@@ -73,7 +73,7 @@ fn add_rows(rounds: &Rounds, peak_bytes: f64, report: &mut BenchReport) {
         ),
         unit: "× bare".to_owned(),
         goal: Goal::AtMost(1.6, 1.2),
-        behind: format!(
+        details: format!(
             "{}; bare: {baseline_summary}",
             rounds.merged(&service_kind(LARGEST_OUTPUT)).summary()
         ),
@@ -84,7 +84,7 @@ fn add_rows(rounds: &Rounds, peak_bytes: f64, report: &mut BenchReport) {
         value: peak_bytes / LARGEST_OUTPUT as f64,
         unit: "× output".to_owned(),
         goal: Goal::AtMost(6.0, 4.0),
-        behind: format!("{:.1} MB resident", peak_bytes / 1e6),
+        details: format!("{:.1} MB resident", peak_bytes / 1e6),
     });
     let [rate, baseline_rate] =
         ["wide", "bare wide"].map(|kind| rounds.median_of(kind, RunTimes::rate));
@@ -94,7 +94,7 @@ fn add_rows(rounds: &Rounds, peak_bytes: f64, report: &mut BenchReport) {
         value: rounds.ratio("wide", "bare wide", RunTimes::rate),
         unit: "× bare".to_owned(),
         goal: Goal::AtLeast(0.8, 0.9),
-        behind: format!(
+        details: format!(
             "{rate:.0}/s; bare {baseline_rate:.0}/s; {}",
             rounds.merged("wide").summary()
         ),

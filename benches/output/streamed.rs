@@ -59,7 +59,7 @@ async fn measure_events(report: &mut BenchReport, service: &Service) {
         value: first_event_times.quantile_ms(500),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(1.5, 0.75),
-        behind: first_event_times.summary(),
+        details: first_event_times.summary(),
     });
     report.add_row(ResultRow {
         number: 13,
@@ -67,7 +67,7 @@ async fn measure_events(report: &mut BenchReport, service: &Service) {
         value: stream_times.quantile_ms(500) - unary_times.quantile_ms(500),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(0.5, 0.25),
-        behind: format!(
+        details: format!(
             "stream: {}; one answer: {}",
             stream_times.summary(),
             unary_times.summary()
@@ -84,6 +84,6 @@ async fn measure_lines(report: &mut BenchReport, service: &Service) {
         value: delays.quantile_ms(500),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(300.0, 75.0),
-        behind: delays.summary(),
+        details: delays.summary(),
     });
 }

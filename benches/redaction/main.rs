@@ -67,7 +67,7 @@ fn report_speed(rounds: &Rounds, bytes: usize) {
         value,
         unit: unit.to_owned(),
         goal,
-        behind,
+        details: behind,
     };
     let goal = Goal::AtLeast(100.0, 300.0);
     let behind = format!("{:.1} MB of lines of a log; copied {copied:.0} MB/s", bytes as f64 / 1e6);
@@ -95,8 +95,8 @@ fn speed_curve(bytes: usize) -> Curve {
     };
     Curve {
         name: "redaction".to_owned(),
-        across: "registered values".to_owned(),
-        up: "MB/s".to_owned(),
+        x_label: "registered values".to_owned(),
+        y_label: "MB/s".to_owned(),
         points: [0, 10, 100, 1000].map(point).to_vec(),
     }
 }

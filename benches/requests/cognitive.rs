@@ -41,7 +41,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value: cpu_ms / (runs * TURNS).max(1) as f64,
         unit: "ms".to_owned(),
         goal: Goal::AtMost(2.0, 1.0),
-        behind: format!(
+        details: format!(
             "{runs} runs of {TURNS} turns, each with a call; {:.0} runs/s",
             times.rate()
         ),

@@ -28,6 +28,6 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value: rounds.ratio("power", "L", RunTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::AtLeast(0.6, 0.75),
-        behind: format!("{rate:.0}/s; L {limit_rate:.0}/s; {}", rounds.merged("power").summary()),
+        details: format!("{rate:.0}/s; L {limit_rate:.0}/s; {}", rounds.merged("power").summary()),
     });
 }

@@ -73,7 +73,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value,
         unit: "× programs alone".to_owned(),
         goal,
-        behind,
+        details: behind,
     };
     report.add_row(row(
         "throughput of programs beside agents of other kinds",

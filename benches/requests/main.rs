@@ -41,10 +41,10 @@ fn main() {
         if role::is_selected("limit") {
             compare_with_c(&mut report);
         }
-        if role::is_selected("paths") {
+        if role::is_selected("transports") {
             transports::measure(&service, &mut report).await;
         }
-        if role::is_selected("childless") {
+        if role::is_selected("without_program") {
             without_program::measure(&service, &mut report).await;
         }
         if role::is_selected("team") {
@@ -59,7 +59,7 @@ fn main() {
         if role::is_selected("durable") {
             durable::measure(&mut report).await;
         }
-        if role::is_selected("held") {
+        if role::is_selected("process_holder") {
             process_holder::measure(&mut report).await;
         }
     });
@@ -87,6 +87,6 @@ fn compare_with_c(report: &mut BenchReport) {
         value: rounds.ratio("L", "C", |run| run.rate()),
         unit: "× C".to_owned(),
         goal: Goal::AtLeast(0.9, 0.9),
-        behind: format!("L {rust_rate:.0}/s by {} spawners, C {c_rate:.0}/s", core_count()),
+        details: format!("L {rust_rate:.0}/s by {} spawners, C {c_rate:.0}/s", core_count()),
     });
 }

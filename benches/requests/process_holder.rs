@@ -46,7 +46,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         value: rounds.ratio("held", "L", RunTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::Unrated,
-        behind: format!("{rate:.0}/s; L {limit_rate:.0}/s; {}", rounds.merged("held").summary()),
+        details: format!("{rate:.0}/s; L {limit_rate:.0}/s; {}", rounds.merged("held").summary()),
     });
 }
 

@@ -25,7 +25,7 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
         value: rounds.ratio("member", "team", RunTimes::rate) / 3.0,
         unit: "× three requests".to_owned(),
         goal: Goal::AtMost(1.6, 1.3),
-        behind: format!(
+        details: format!(
             "{team_rate:.0} runs/s; {member_rate:.0} requests/s; {}",
             rounds.merged("team").summary()
         ),

@@ -30,7 +30,7 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
         value: rounds.ratio(&rpc(1), "L 1", median_ms),
         unit: "× bare".to_owned(),
         goal: Goal::AtMost(1.8, 1.4),
-        behind: comparison_text(&rounds, &rpc(1), "bare", "L 1"),
+        details: comparison_text(&rounds, &rpc(1), "bare", "L 1"),
     });
     let tail_ratio = |run: &RunTimes| run.quantile_ms(990) / run.quantile_ms(500);
     report.add_row(ResultRow {
@@ -39,7 +39,7 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
         value: rounds.median_of(&rpc(100), tail_ratio),
         unit: "× p50".to_owned(),
         goal: Goal::AtMost(3.0, 2.0),
-        behind: rounds.merged(&rpc(100)).summary(),
+        details: rounds.merged(&rpc(100)).summary(),
     });
     report.add_row(ResultRow {
         number: 4,
@@ -47,7 +47,7 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
         value: cost.per_request_ms(),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(0.25, 0.12),
-        behind: cost.summary(),
+        details: cost.summary(),
     });
     report.add_row(ResultRow {
         number: 19,
@@ -55,13 +55,13 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
         value: rounds.ratio("gRPC 10", &rpc(10), RunTimes::rate),
         unit: "× JSON".to_owned(),
         goal: Goal::AtLeast(0.9, 1.0),
-        behind: rounds.merged("gRPC 10").summary(),
+        details: rounds.merged("gRPC 10").summary(),
     });
     let point = |in_flight| (in_flight as f64, rounds.ratio(&rpc(in_flight), "L", RunTimes::rate));
     report.add_curve(Curve {
         name: "in-flight".to_owned(),
-        across: "requests in flight".to_owned(),
-        up: "throughput, × L".to_owned(),
+        x_label: "requests in flight".to_owned(),
+        y_label: "throughput, × L".to_owned(),
         points: IN_FLIGHT_STEPS.map(point).to_vec(),
     });
 }
@@ -84,7 +84,7 @@ fn add_throughput_row(rounds: &Rounds, kind: &str, in_flight: usize, report: &mu
         value: rounds.ratio(&key, "L", RunTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::AtLeast(0.7, 0.85),
-        behind: format!("{rate:.0}/s; L {limit:.0}/s; {}", rounds.merged(&key).summary()),
+        details: format!("{rate:.0}/s; L {limit:.0}/s; {}", rounds.merged(&key).summary()),
     });
 }
 

@@ -61,7 +61,7 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
             value: rounds.ratio(name, &baseline_kind(name), RunTimes::rate),
             unit: "× axum".to_owned(),
             goal: Goal::AtLeast(0.4, 0.7),
-            behind: format!(
+            details: format!(
                 "{rate:.0}/s; axum {baseline_rate:.0}/s with {answer_bytes} bytes; {summary}"
             ),
         });

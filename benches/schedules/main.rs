@@ -84,8 +84,8 @@ async fn measure_idle(report: &mut BenchReport) {
     report.add_row(row("memory of each", bytes_each, "B", Goal::AtMost(500.0, 250.0), behind));
     report.add_curve(Curve {
         name: "schedules".to_owned(),
-        across: "schedules".to_owned(),
-        up: "µs of an idle tick".to_owned(),
+        x_label: "schedules".to_owned(),
+        y_label: "µs of an idle tick".to_owned(),
         points: counts
             .iter()
             .zip(&costs)
@@ -153,6 +153,6 @@ pub(crate) fn row(
         value,
         unit: unit.to_owned(),
         goal,
-        behind,
+        details: behind,
     }
 }

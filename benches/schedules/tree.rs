@@ -7,7 +7,7 @@ use std::time::Duration;
 use algonius_actors::api::Api;
 use algonius_actors::api::supervision_tree::{SupervisionTree, TreeOptions};
 use algonius_actors::decide::admission::keyed_hasher::KeyedHasher;
-use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
+use algonius_actors::model::access::principal::{NewToken, Right, Scope};
 use algonius_actors::model::schedule::recurrence::RecurrenceRule;
 use algonius_actors::model::schedule::{ConfiguredSchedule, OverlapPolicy, ScheduleSpec};
 use algonius_actors::ports::clock::Clock as _;
@@ -55,7 +55,7 @@ impl ScheduleTree {
         let store = Store::open(&folder.path().join("data"), Durability::ProcessCrash).await;
         let store = Arc::new(store.expect("a store"));
         let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
-        let seed = ConfiguredToken { name: OWNER.to_owned(), hash: [9; 32], scope, expires: None };
+        let seed = NewToken { name: OWNER.to_owned(), hash: [9; 32], scope, expires: None };
         store.replace_configured_tokens(vec![seed], WallClock.now()).await.expect("an owner");
         let scheduler_config = SchedulerConfig {
             schedule_store: Arc::clone(&store) as _,
@@ -102,7 +102,7 @@ fn services(store: &Arc<Store>) -> Services {
         },
         clock: Arc::new(WallClock),
         redactor: RedactorHandle::fixed(Arc::new(Redactor::new([]))),
-        keyring: KeyedHasher::new([7; 32]),
+        keyed_hasher: KeyedHasher::new([7; 32]),
         observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
         resources: AttemptResources::default(),

@@ -44,7 +44,7 @@ pub(crate) struct AgentFactory {
     program_registry: ProgramRegistry,
     agent_users: AgentUserSettings,
     remote_connections: RemoteConnections,
-    requests_slot: RequestHandleCell,
+    request_handle_cell: RequestHandleCell,
     model_connections: ModelConnections,
     tool_services: ToolServices,
 }
@@ -87,7 +87,7 @@ impl AgentFactory {
             program_registry,
             agent_users,
             remote_connections,
-            requests_slot: RequestHandleCell::default(),
+            request_handle_cell: RequestHandleCell::default(),
             model_connections: ModelConnections::new(Arc::clone(clock))?,
             tool_services,
         })
@@ -133,9 +133,9 @@ impl AgentFactory {
         &self.capabilities
     }
 
-    /// Returns the slot for the handle of the requests, which the drivers of teams use.
-    pub(crate) const fn requests_slot(&self) -> &RequestHandleCell {
-        &self.requests_slot
+    /// Returns the cell for the handle of the requests, which the drivers of teams use.
+    pub(crate) const fn request_handle_cell(&self) -> &RequestHandleCell {
+        &self.request_handle_cell
     }
 
     /// Returns the process holders.
@@ -174,14 +174,14 @@ impl AgentFactory {
         let program = match worker {
             AgentWorker::Program { program, .. } => program,
             AgentWorker::Team => {
-                let driver = Arc::new(TeamDriver::new(self.requests_slot.clone()));
+                let driver = Arc::new(TeamDriver::new(self.request_handle_cell.clone()));
                 return AgentDefinition { spec, driver };
             }
             AgentWorker::Cognitive { provider, sources } => {
                 let completions = Arc::new(self.model_connections.client(provider));
                 let tools = Arc::new(ToolHandlers::new(self.tool_services.clone(), sources));
-                let slot = self.requests_slot.clone();
-                let driver = Arc::new(CognitiveDriver::new(slot, completions, tools));
+                let cell = self.request_handle_cell.clone();
+                let driver = Arc::new(CognitiveDriver::new(cell, completions, tools));
                 return AgentDefinition { spec, driver };
             }
             AgentWorker::Remote(remote) => {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope, Token};
+use algonius_actors::model::access::principal::{NewToken, Right, Scope, Token};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::Ledger;
 use sha2::{Digest, Sha256};
@@ -37,7 +37,7 @@ pub(crate) fn check_anonymous_access(
 /// Credentials that the service accepts.
 pub(crate) struct Credentials {
     tokens: Vec<Token>,
-    anonymous_principals: Vec<ConfiguredToken>,
+    anonymous_principals: Vec<NewToken>,
     /// Text of the command line's own token, which must be redacted.
     pub(crate) operator_token: String,
 }
@@ -89,9 +89,9 @@ async fn ensure_operator_token(file: &Path) -> Result<String, StartError> {
     if text.len() < authenticator::MIN_TOKEN_BYTES { Err(StartError::ShortToken) } else { Ok(text) }
 }
 
-fn operator_seed(token: &str) -> ConfiguredToken {
+fn operator_seed(token: &str) -> NewToken {
     let rights = Right::ALL.to_vec();
-    ConfiguredToken {
+    NewToken {
         name: OPERATOR_TOKEN_NAME.to_owned(),
         hash: Sha256::digest(token.as_bytes()).into(),
         scope: Scope { rights, agents: None },

@@ -106,7 +106,7 @@ impl ServiceResources {
             clock,
             redactor,
             input_sealer: self.input_sealer.clone(),
-            keyring: KeyedHasher::new(self.store.instance().key),
+            keyed_hasher: KeyedHasher::new(self.store.instance().key),
             observer: Arc::new(instruments.clone()),
             monitor: MonitorHandle::default(),
             resources: AttemptResources::with_memory(agents_memory),

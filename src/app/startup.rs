@@ -83,8 +83,8 @@ impl StartedService {
             &observability.instruments,
             agents_memory(settings.pressure, &*host_metrics),
         );
-        let requests_slot = resources.agent_factory.requests_slot().clone();
-        let plan = tree_plan(settings, host_metrics, &resources.store, requests_slot);
+        let request_handle_cell = resources.agent_factory.request_handle_cell().clone();
+        let plan = tree_plan(settings, host_metrics, &resources.store, request_handle_cell);
         let observability = observability.start(resources.agent_factory.holders())?;
         let tree =
             start_tree(services, definitions, plan, resources.agent_factory.holders()).await?;

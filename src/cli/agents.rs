@@ -107,7 +107,7 @@ fn state_text(entry: &AgentEntry, status: Option<&AgentStatus>, now: DateTime<Ut
     let enabled_text = if entry.enabled { "enabled" } else { "disabled" };
     let switch_note = if entry.switched { " (switched)" } else { "" };
     let health = status.map_or(String::new(), |status| {
-        health_text(status.health, status.starts.since, status.starts.restarts, now)
+        health_text(status.health, status.actor_starts.since, status.actor_starts.restarts, now)
     });
     format!("{enabled_text}{switch_note}{health}")
 }
@@ -163,7 +163,7 @@ async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), C
         rows.push(("resources", status.resources.to_string()));
     }
     rows.extend(status.unavailable.clone().map(|reason| ("unavailable", reason)));
-    rows.extend(status.starts.last_fault.clone().map(|fault| ("fault", fault)));
+    rows.extend(status.actor_starts.last_fault.clone().map(|fault| ("fault", fault)));
     rows.push(("url", entry.url.clone()));
     rows.push(("card", entry.card.clone()));
     rows.iter().for_each(|(name, value)| out.print_line(&format!("{name:<13} {value}")));

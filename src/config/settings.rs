@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use algonius_actors::model::access::principal::ConfiguredToken;
+use algonius_actors::model::access::principal::NewToken;
 use algonius_actors::model::id::AgentId;
 use algonius_redact::RedactionConfig;
 
@@ -52,7 +52,7 @@ pub struct Settings {
 #[derive(Debug, Clone)]
 pub struct CallerSettings {
     /// Configured tokens, including those of single agents.
-    pub tokens: Vec<ConfiguredToken>,
+    pub tokens: Vec<NewToken>,
     /// Limits for wrong credentials.
     pub lockout: LockoutSettings,
 }

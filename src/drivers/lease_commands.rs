@@ -1,11 +1,11 @@
-//! Orders from the holder of a lease to the task that runs its attempt.
+//! Commands from the holder of a lease to the task that runs its attempt.
 
 use std::sync::Arc;
 
 use algonius_actors::model::interaction::{AnswerValue, WireId};
 use tokio::sync::{Mutex, mpsc, watch};
 
-/// Order from the holder of the lease.
+/// Command from the holder of the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeaseCommand {
     Run,
@@ -16,16 +16,16 @@ enum LeaseCommand {
 /// Answers to the questions of an agent; `None` cancels its request.
 pub(in crate::drivers) type AnswerReceiver = mpsc::UnboundedReceiver<(WireId, Option<AnswerValue>)>;
 
-/// Orders of the holder of a lease. Dropping them without an order means that the holder is gone.
+/// Sender of the commands of the holder of a lease. Dropping it without a command means that the holder is gone.
 pub(in crate::drivers) struct LeaseCommandSender {
     commands: watch::Sender<LeaseCommand>,
     answers: mpsc::UnboundedSender<(WireId, Option<AnswerValue>)>,
 }
 
 impl LeaseCommandSender {
-    /// Returns the orders of an attempt that is to run, and their receiver.
+    /// Returns the sender of the commands of an attempt that is to run, and their receiver.
     pub(in crate::drivers) fn channel() -> (Self, LeaseCommandReceiver) {
-        // A watch channel: a receiver that looks late still finds the order, and it notices that the holder is gone.
+        // A watch channel: a receiver that looks late still finds the command, and it notices that the holder is gone.
         let (commands, command_receiver) = watch::channel(LeaseCommand::Run);
         let (answers, answer_receiver) = mpsc::unbounded_channel();
         let answer_receiver = Arc::new(Mutex::new(Some(answer_receiver)));
@@ -35,19 +35,19 @@ impl LeaseCommandSender {
         )
     }
 
-    /// Orders the attempt to stop its program, unless an order came before.
+    /// Orders the attempt to stop its program, unless a command came before.
     pub(in crate::drivers) fn stop(&self) {
-        self.commands.send_if_modified(|order| {
+        self.commands.send_if_modified(|command| {
             // A release includes the stop, so a stop that comes later must not replace it.
-            let is_new = *order == LeaseCommand::Run;
+            let is_new = *command == LeaseCommand::Run;
             if is_new {
-                *order = LeaseCommand::Stop;
+                *command = LeaseCommand::Stop;
             }
             is_new
         });
     }
 
-    /// Orders the attempt to release its program, and to remove what remains of it.
+    /// Commands the attempt to release its program, and to remove what remains of it.
     pub(in crate::drivers) fn release(&self) {
         self.commands.send_replace(LeaseCommand::Release);
     }
@@ -58,7 +58,7 @@ impl LeaseCommandSender {
     }
 }
 
-/// Receiver of the holder's orders. A dropped lease has ordered nothing.
+/// Receiver of the holder's commands. A dropped lease has ordered nothing.
 #[derive(Clone)]
 pub(in crate::drivers) struct LeaseCommandReceiver {
     commands: watch::Receiver<LeaseCommand>,
@@ -72,7 +72,7 @@ impl LeaseCommandReceiver {
         *self.commands.borrow() != LeaseCommand::Run || self.is_holder_lost()
     }
 
-    /// Returns true if the holder is gone without an order.
+    /// Returns true if the holder is gone without an command.
     pub(in crate::drivers) fn is_holder_lost(&self) -> bool {
         self.commands.has_changed().is_err()
     }
@@ -87,7 +87,7 @@ impl LeaseCommandReceiver {
 
     /// Returns when a stop is ordered; never if the holder is lost.
     pub(in crate::drivers) async fn wait_for_stop(&mut self) {
-        if self.commands.wait_for(|order| *order != LeaseCommand::Run).await.is_err() {
+        if self.commands.wait_for(|command| *command != LeaseCommand::Run).await.is_err() {
             // A lost holder has ordered nothing: the program continues until another process instance claims it.
             std::future::pending::<()>().await;
         }
@@ -95,7 +95,7 @@ impl LeaseCommandReceiver {
 
     /// Returns when the lease was cleaned or dropped; true if it was cleaned.
     pub(in crate::drivers) async fn wait_for_release(&mut self) -> bool {
-        self.commands.wait_for(|order| *order == LeaseCommand::Release).await.is_ok()
+        self.commands.wait_for(|command| *command == LeaseCommand::Release).await.is_ok()
     }
 
     /// Takes the receiver of answers; `None` if it was taken before.

@@ -60,7 +60,7 @@ impl GaugeValues {
         });
         let help = "Restarts of the actor of an agent.";
         register_for_agents(registry, "agent_restarts", help, |agent| {
-            f64::from(agent.starts.restarts)
+            f64::from(agent.actor_starts.restarts)
         });
         let help = "1 if the actor of an agent failed too often and is not restarted.";
         register_for_agents(registry, "agent_quarantined", help, |agent| {
@@ -88,9 +88,9 @@ impl GaugeValues {
             }
         }
         for cause in [
-            quota::AccountCause::QuotaExhausted,
-            quota::AccountCause::CredentialRefused,
-            quota::AccountCause::RateLimited,
+            quota::DeferralCause::QuotaExhausted,
+            quota::DeferralCause::CredentialRefused,
+            quota::DeferralCause::RateLimited,
         ] {
             let count =
                 self.tree.credentials.iter().filter(|account| account.cause == cause).count();

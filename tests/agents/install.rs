@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::agents::{Package, TestedAgent};
-use crate::registry::{NPM_OPTIONS, PIP_OPTIONS, run_install_step};
+use crate::package_install::{NPM_OPTIONS, PIP_OPTIONS, run_install_step};
 
 /// Node version that several agents require; on an older one npm silently installs older releases of them.
 const NODE_VERSION: &str = "22";

@@ -20,10 +20,10 @@ mod limits;
 mod measurements;
 mod model;
 mod network_namespace;
+#[path = "../clients/package_install.rs"]
+mod package_install;
 mod permissions;
 mod processes;
-#[path = "../clients/registry.rs"]
-mod registry;
 #[path = "../clients/service.rs"]
 mod service;
 

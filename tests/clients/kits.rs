@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::registry::run_install_step;
+use crate::package_install::run_install_step;
 use crate::sdk::ClientPackages;
 use crate::service::Service;
 use crate::{SECOND_TOKEN, assert_report, skip};

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::registry::{NPM_OPTIONS, PIP_OPTIONS, run_install_step};
+use crate::package_install::{NPM_OPTIONS, PIP_OPTIONS, run_install_step};
 
 /// An official SDK of one version.
 pub(crate) enum ClientPackages {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use algonius_a2a::grpc::proto::a2a_v1 as old;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
-use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
+use algonius_actors::model::access::principal::{NewToken, Right, Scope};
 use algonius_supervisor::config::{self, Settings};
 use algonius_supervisor::platform::clock::WallClock;
 use algonius_supervisor::{RunningService, start_with_clock};
@@ -102,7 +102,7 @@ impl GrpcHarness {
         let env = |name: &str| std::env::var(name).ok();
         let mut settings =
             config::load(&config_file, &env).expect("a sound configuration").settings;
-        settings.callers.tokens.push(ConfiguredToken {
+        settings.callers.tokens.push(NewToken {
             name: "reader".to_owned(),
             hash: Sha256::digest(READER_TOKEN).into(),
             scope: Scope { rights: vec![Right::Read], agents: Some(vec![agent_id("echo")]) },

@@ -49,7 +49,7 @@ fn admission() -> Routine {
             admission::AdmissionEvent::Ended,
         ] {
             for id in &ids {
-                (queue, _) = black_box(admission::step(queue, event(*id)));
+                (queue, _) = black_box(admission::apply_event(queue, event(*id)));
             }
         }
     })

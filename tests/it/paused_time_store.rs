@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 
-use algonius_actors::model::access::principal::{ConfiguredToken, Token};
+use algonius_actors::model::access::principal::{NewToken, Token};
 use algonius_actors::model::agent::budget::Charge;
 use algonius_actors::model::execution::event::{Event, TextChunk, TextRange};
 use algonius_actors::model::execution::record::{
@@ -124,7 +124,7 @@ impl Ledger for PausedTimeStore {
 
     async fn replace_configured_tokens(
         &self,
-        tokens: Vec<ConfiguredToken>,
+        tokens: Vec<NewToken>,
         at: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
         with_paused_time(Ledger::replace_configured_tokens(&*self.0, tokens, at)).await

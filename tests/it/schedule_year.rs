@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use algonius_actors::api::supervision_tree::{SupervisionTree, TreeOptions};
 use algonius_actors::decide::admission::keyed_hasher::KeyedHasher;
-use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
+use algonius_actors::model::access::principal::{NewToken, Right, Scope};
 use algonius_actors::model::schedule::ConfiguredSchedule;
 use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceStatus};
 use algonius_actors::model::schedule::recurrence::RecurrenceRule;
@@ -85,7 +85,7 @@ impl ServiceInstances {
             },
             clock: Arc::<VirtualClock>::clone(&self.clock),
             redactor: RedactorHandle::fixed(Arc::new(Redactor::new([]))),
-            keyring: KeyedHasher::new([7; 32]),
+            keyed_hasher: KeyedHasher::new([7; 32]),
             observer: Arc::new(NoopObserver),
             monitor: MonitorHandle::default(),
             resources: AttemptResources::default(),
@@ -148,8 +148,7 @@ async fn a_year_in_three_zones_has_each_occurrence_once() {
     instances.driver.script("work", [ScriptedAttempt::ok(60)]);
     let begin = instances.clock.now();
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
-    let token_seed =
-        ConfiguredToken { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
+    let token_seed = NewToken { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
     instances.store.replace_configured_tokens(vec![token_seed], begin).await.unwrap();
     let (mut tree, mut seed, mut now) = (instances.start_tree().await, 5, begin);
     let end = begin + TimeDelta::days(day_count());

@@ -37,7 +37,7 @@ use crate::ports::ledger::AcceptResult;
 use crate::services::credential_breakers::credential_name;
 
 pub(super) use self::duplicates::{AdmissionDecision, decide_after_recording};
-pub(crate) use self::duplicates::{message_reused, no_open_question_failure};
+pub(crate) use self::duplicates::{message_reused_failure, no_open_question_failure};
 
 /// Admission of an agent: its queue, the gate of its credential, and the statistics of both.
 pub(super) struct RequestAdmission {
@@ -52,7 +52,7 @@ impl RequestAdmission {
     pub(super) fn new(args: &AgentArgs) -> Self {
         Self {
             queue: RequestQueue::new(args.spec.limits.capacity),
-            gate: CredentialGate::new(credential_name(&args.services.keyring, &args.spec)),
+            gate: CredentialGate::new(credential_name(&args.services.keyed_hasher, &args.spec)),
             duplicates: DuplicateCache::default(),
             counters: SlotCounters::default(),
         }
@@ -169,7 +169,7 @@ impl RequestAdmission {
             AdmissionEffect::Record(id) => self.start_recording(id, args, tasks),
             AdmissionEffect::Queue(id, position) => {
                 self.queue.notify(id, position, self.gate.wait_condition(args));
-                self.queue.answer(id, Ok(()));
+                self.queue.reply_to_submitter(id, Ok(()));
                 self.schedule_timeout(args, tasks);
             }
             AdmissionEffect::Refuse(id) => {
@@ -214,7 +214,7 @@ impl RequestAdmission {
                 AdmissionEvent::Recorded(id)
             }
             AdmissionDecision::Coalesce(_) => AdmissionEvent::CoalescingStarted(id),
-            AdmissionDecision::Join(original) => AdmissionEvent::Duplicate(id, *original),
+            AdmissionDecision::ReturnOriginal(original) => AdmissionEvent::Duplicate(id, *original),
             AdmissionDecision::Reject(failure) => {
                 self.queue.reject(id, failure.clone());
                 AdmissionEvent::LeftQueue(id)
@@ -229,7 +229,7 @@ impl RequestAdmission {
         original: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
     ) {
-        self.queue.join(id, original, progress);
+        self.queue.reply_with_original(id, original, progress);
     }
 
     /// Answers the submitter of an execution whose turn has come, and removes it from the queue. While the service
@@ -240,7 +240,7 @@ impl RequestAdmission {
         is_draining: bool,
         args: &AgentArgs,
     ) -> Option<ExecutionStart> {
-        self.queue.answer(id, Ok(()));
+        self.queue.reply_to_submitter(id, Ok(()));
         if is_draining {
             return None;
         }
@@ -311,7 +311,7 @@ impl RequestAdmission {
         previous_timeout: Duration,
         args: &AgentArgs,
     ) -> AdmissionEvent {
-        self.gate.replace_credential(credential_name(&args.services.keyring, &args.spec));
+        self.gate.replace_credential(credential_name(&args.services.keyed_hasher, &args.spec));
         let capacity = args.spec.limits.capacity;
         self.queue.change_timeout(previous_timeout, capacity.queue_timeout);
         let max_running = capacity.max_running.map(Into::into);

@@ -48,8 +48,8 @@ impl Coalescer {
         }
     }
 
-    /// Decides about the execution `id`, whose content equals that of `source`. `is_active` is true if `source` runs
-    /// or waits.
+    /// Registers the execution `id`, whose content equals that of `source`, if `source` runs or waits, which is
+    /// `is_active`.
     fn register_if_active(
         &mut self,
         id: ExecutionId,

@@ -144,11 +144,11 @@ mod tests {
     use chrono::TimeDelta;
 
     use super::*;
-    use crate::model::agent::quota::AccountCause;
+    use crate::model::agent::quota::DeferralCause;
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    fn circuit(cause: AccountCause) -> OpenCircuit {
+    fn circuit(cause: DeferralCause) -> OpenCircuit {
         let since = DateTime::UNIX_EPOCH;
         OpenCircuit {
             cause,
@@ -167,7 +167,7 @@ mod tests {
     async fn a_quota_suspends_timeouts_since_its_first_report() {
         let (mut gate, first) = (gate(), Instant::now());
         assert_eq!(gate.update(None, first), GateChange::Unchanged);
-        let open_circuit = Some(circuit(AccountCause::QuotaExhausted));
+        let open_circuit = Some(circuit(DeferralCause::QuotaExhausted));
         assert_eq!(gate.update(open_circuit, first), GateChange::Blocked);
         assert_eq!(gate.update(open_circuit, first + HOUR), GateChange::Blocked);
         assert!(gate.block.is_some());
@@ -181,7 +181,7 @@ mod tests {
     #[tokio::test]
     async fn a_rejected_credential_suspends_no_timeout() {
         let (mut gate, now) = (gate(), Instant::now());
-        gate.update(Some(circuit(AccountCause::CredentialRefused)), now);
+        gate.update(Some(circuit(DeferralCause::CredentialRefused)), now);
         assert_eq!(gate.extension(HOUR), Duration::ZERO);
         assert_eq!(gate.update(None, now), GateChange::Unblocked { suspended_since: None });
     }
@@ -190,7 +190,7 @@ mod tests {
     async fn a_past_end_of_the_block_is_not_shown() {
         let mut gate = gate();
         assert_eq!(gate.block_condition(DateTime::UNIX_EPOCH), None);
-        let open_circuit = circuit(AccountCause::RateLimited);
+        let open_circuit = circuit(DeferralCause::RateLimited);
         gate.update(Some(open_circuit), Instant::now());
         let reason = QueueReason::RateLimited;
         let expected = WaitCondition { reason, until: Some(open_circuit.until) };
@@ -207,10 +207,10 @@ mod tests {
         let later_circuit =
             |cause| OpenCircuit { since: since + TimeDelta::hours(1), ..circuit(cause) };
         assert_eq!(counted_wait(None, since, now), 2 * HOUR);
-        let refused = later_circuit(AccountCause::CredentialRefused);
+        let refused = later_circuit(DeferralCause::CredentialRefused);
         assert_eq!(counted_wait(Some(refused), since, now), 2 * HOUR);
         assert_eq!(
-            counted_wait(Some(later_circuit(AccountCause::QuotaExhausted)), since, now),
+            counted_wait(Some(later_circuit(DeferralCause::QuotaExhausted)), since, now),
             HOUR
         );
         assert_eq!(counted_wait(None, now, since), Duration::ZERO, "a clock that was set back");

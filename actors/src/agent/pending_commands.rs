@@ -1,4 +1,4 @@
-//! Orders for an execution that arrived while its actor was still stopping.
+//! Commands for an execution that arrived while its actor was still stopping.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::tasks::AgentTasks;
 use super::{AgentArgs, Submission};
 use crate::model::id::ExecutionId;
 
-/// Orders that the agent carries out once the actor of their execution has stopped.
+/// Commands that the agent carries out once the actor of their execution has stopped.
 #[derive(Default)]
 pub(super) struct PendingCommands {
     /// Answers to questions.

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::SubmitReply;
-use crate::decide::admission::{AdmissionEffect, AdmissionEvent, AdmissionQueue, step};
+use crate::decide::admission::{AdmissionEffect, AdmissionEvent, AdmissionQueue, apply_event};
 use crate::model::agent::Capacity;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::ExecutionState;
@@ -31,9 +31,9 @@ pub(super) struct RequestQueue {
     admission_queue: AdmissionQueue,
     entries: HashMap<ExecutionId, QueuedRequest>,
     /// True if the entries of a long queue will be notified of their positions.
-    is_notice_scheduled: bool,
+    is_position_notice_scheduled: bool,
     /// True if the timer of the first entry runs.
-    has_timer: bool,
+    has_timeout_timer: bool,
 }
 
 impl RequestQueue {
@@ -45,14 +45,14 @@ impl RequestQueue {
                 capacity.max_waiting,
             ),
             entries: HashMap::new(),
-            is_notice_scheduled: false,
-            has_timer: false,
+            is_position_notice_scheduled: false,
+            has_timeout_timer: false,
         }
     }
 
     /// Applies an event. The caller carries out the effects.
     pub(super) fn apply(&mut self, event: AdmissionEvent) -> Vec<AdmissionEffect> {
-        let (admission_queue, effects) = step(mem::take(&mut self.admission_queue), event);
+        let (admission_queue, effects) = apply_event(mem::take(&mut self.admission_queue), event);
         self.admission_queue = admission_queue;
         effects
     }
@@ -103,7 +103,7 @@ impl RequestQueue {
     }
 
     /// Answers the submitter of a request, once.
-    pub(super) fn answer(&mut self, id: ExecutionId, result: Result<(), Failure>) {
+    pub(super) fn reply_to_submitter(&mut self, id: ExecutionId, result: Result<(), Failure>) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let Some(reply) = entry.reply.take() else { return };
         let progress = Some(entry.progress.subscribe());
@@ -114,12 +114,12 @@ impl RequestQueue {
 
     /// Rejects a request and removes it.
     pub(super) fn reject(&mut self, id: ExecutionId, failure: Failure) {
-        self.answer(id, Err(failure));
+        self.reply_to_submitter(id, Err(failure));
         self.entries.remove(&id);
     }
 
     /// Removes a duplicate request, and answers its submitter with the earlier execution and its progress.
-    pub(super) fn join(
+    pub(super) fn reply_with_original(
         &mut self,
         id: ExecutionId,
         original: ExecutionId,
@@ -139,7 +139,7 @@ impl RequestQueue {
 
     /// Releases a request that waited for the result of an equal one, which is `source` if it succeeded. Returns
     /// true if the request waited for it.
-    pub(super) fn release(&mut self, id: ExecutionId, source: Option<ExecutionId>) -> bool {
+    pub(super) fn end_coalescing(&mut self, id: ExecutionId, source: Option<ExecutionId>) -> bool {
         // A request that has started its own work meanwhile, and asked a question, waits for something else now.
         let entry = self
             .entries

@@ -19,7 +19,7 @@ impl AgentView {
     /// Returns the present snapshot of an agent.
     pub(super) fn new(agent: &AgentData) -> Self {
         let mut status = agent.args.status(agent.lifecycle.is_stopping());
-        status.starts.since = Some(agent.started_at);
+        status.actor_starts.since = Some(agent.started_at);
         status.work.pool = agent.admission.statistics();
         status.work.queued = agent.admission.statuses(&agent.args);
         status.work.running = agent.running.paused_statuses();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::admission::{AdmissionDecision, decide_after_recording, message_reused};
+use super::admission::{AdmissionDecision, decide_after_recording, message_reused_failure};
 use super::coalescer::OutcomeReader;
 use super::{AgentData, RecordingResult, Submission, SubmitReply};
 use crate::decide::admission::{AdmissionEffect, AdmissionEvent};
@@ -37,7 +37,8 @@ impl AgentData {
     /// Returns the answer to a request that repeats the one of an unfinished execution; `None` for any other request.
     fn answer_to_duplicate(&self, submission: &Submission) -> Option<Result<SubmitReply, Failure>> {
         let found = self.admission.find_duplicate(submission, &self.lifecycle, &self.args)?;
-        let AcceptResult::Duplicate(original) = found else { return Some(Err(message_reused())) };
+        let reused = || Some(Err(message_reused_failure()));
+        let AcceptResult::Duplicate(original) = found else { return reused() };
         // An execution with an outcome can be deleted, which only the ledger knows.
         let progress =
             self.watch(original).filter(|progress| progress.borrow().outcome.is_none())?;
@@ -88,15 +89,14 @@ impl AgentData {
         match decision {
             AdmissionDecision::Coalesce(source) => {
                 // The other execution may have ended while this one was recorded: no later event would release it.
-                let is_active =
-                    self.running.contains(source) || self.admission.queue().contains(source);
+                let is_queued = self.admission.queue().contains(source);
+                let is_active = is_queued || self.running.contains(source);
                 let reader = OutcomeReader { args: &self.args, tasks: &mut self.tasks };
                 self.coalescer.coalesce(id, source, is_active, reader);
             }
             AdmissionDecision::Reject(_) => self.release_coalesced(id),
-            AdmissionDecision::Admit
-            | AdmissionDecision::TakeResult(_)
-            | AdmissionDecision::Join(_) => {}
+            AdmissionDecision::Admit | AdmissionDecision::TakeResult(_) => {}
+            AdmissionDecision::ReturnOriginal(_) => {}
         }
     }
 
@@ -107,7 +107,7 @@ impl AgentData {
 
     /// Releases a request: it takes the result of `source`, or does the work itself.
     pub(super) fn handle_release(&mut self, id: ExecutionId, source: Option<ExecutionId>) {
-        if self.admission.queue_mut().release(id, source) {
+        if self.admission.queue_mut().end_coalescing(id, source) {
             self.apply_event(AdmissionEvent::CoalescingEnded(id));
         }
     }

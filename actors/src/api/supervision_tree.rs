@@ -33,7 +33,7 @@ pub struct SupervisionTree {
     root_handle: JoinHandle<()>,
 }
 
-/// Plan of the tree's tasks besides serving its agents.
+/// Options of the tree's tasks besides serving its agents.
 #[derive(Default)]
 pub struct TreeOptions {
     /// Settings of the resource readings. Without them all work is admitted.
@@ -44,7 +44,7 @@ pub struct TreeOptions {
     pub scheduler_config: Option<SchedulerConfig>,
     /// Settings of the retention. Without them the whole history is kept.
     pub retention: Option<RetentionSpec>,
-    /// Slot that is filled with the handle of the requests: drivers of teams send requests.
+    /// Cell that is filled with the handle of the requests: drivers of teams send requests.
     pub request_handle_cell: RequestHandleCell,
 }
 
@@ -155,7 +155,8 @@ impl SupervisionTree {
             _ = scheduler.cast(SchedulerMsg::Drain);
         }
         _ = self.api.tree.root.cast(RootMsg::Drain); // A stopped root has no agents.
-        let agents = self.api.tree.root_view().await.map(|view| view.agents).unwrap_or_default();
+        let agents =
+            self.api.tree.root_snapshot().await.map(|view| view.agents).unwrap_or_default();
         agents.into_iter().filter_map(|agent| agent.actor).collect()
     }
 

@@ -47,7 +47,7 @@ impl TreeInspector {
     /// Returns the status of the whole tree. Each actor reports its own values; one that does not reply within half a
     /// second is shown as silent.
     pub async fn status(&self) -> TreeStatus {
-        let view = self.root_view().await;
+        let view = self.root_snapshot().await;
         let since = self.gateway_started_at().await;
         let (root, gateway) = (actor_status("root", view.as_ref().map(|view| view.since), 0), {
             let restarts = view.as_ref().map_or(0, |view| view.gateway_restarts);
@@ -82,12 +82,12 @@ impl TreeInspector {
 
     /// Returns the status of one agent; `None` if there is no such agent.
     pub async fn agent_status(&self, agent: &AgentId) -> Option<AgentStatus> {
-        let agents = self.root_view().await?.agents;
+        let agents = self.root_snapshot().await?.agents;
         let registered = agents.into_iter().find(|registered| registered.spec.id == *agent)?;
         Some(agent_status(registered).await)
     }
 
-    pub(crate) async fn root_view(&self) -> Option<RootSnapshot> {
+    pub(crate) async fn root_snapshot(&self) -> Option<RootSnapshot> {
         call(&self.root, RootMsg::Inspect, STATUS_TIMEOUT).await
     }
 
@@ -100,8 +100,11 @@ impl TreeInspector {
     /// passes, and clients receive a temporary rejection.
     pub async fn unready_reasons(&self) -> Vec<&'static str> {
         let draining = *self.gateway_handle.draining.borrow();
-        let replies =
-            tokio::join!(self.root_view(), self.gateway_started_at(), self.is_ledger_readable());
+        let replies = tokio::join!(
+            self.root_snapshot(),
+            self.gateway_started_at(),
+            self.is_ledger_readable()
+        );
         let (root, gateway, is_ledger_readable) = replies;
         let reasons = [
             (draining, "draining"),
@@ -118,7 +121,7 @@ impl TreeInspector {
     }
 
     /// Sends an input to the monitor.
-    pub fn observe(&self, alert_input: AlertInput) {
+    pub fn send_to_monitor(&self, alert_input: AlertInput) {
         self.services.monitor.observe(alert_input);
     }
 
@@ -173,7 +176,7 @@ async fn scheduler_status(view: Option<&RootSnapshot>) -> Option<SchedulerStatus
     let actor = actor_status("scheduler", snapshot.as_ref().map(|it| it.since), *restarts);
     let count = |field: fn(&SchedulerSnapshot) -> usize| snapshot.as_ref().map_or(0, field);
     let (schedules, active) = (count(|it| it.schedules), count(|it| it.active));
-    let locked = count(|it| it.locked);
+    let locked = count(|it| it.sealed_count);
     Some(SchedulerStatus {
         actor,
         schedules,
@@ -207,8 +210,8 @@ async fn agent_status(registered: RegisteredAgent) -> AgentStatus {
             }
         },
     };
-    status.starts.restarts = registered.restarts;
-    status.starts.last_fault = registered.last_fault;
+    status.actor_starts.restarts = registered.restarts;
+    status.actor_starts.last_fault = registered.last_fault;
     status
 }
 

@@ -261,7 +261,7 @@ impl AdmissionQueue {
 
 /// Decides the effects of an event on the queue.
 #[must_use]
-pub fn step(
+pub fn apply_event(
     mut queue: AdmissionQueue,
     event: AdmissionEvent,
 ) -> (AdmissionQueue, Vec<AdmissionEffect>) {

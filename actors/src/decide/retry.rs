@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::model::agent::quota::{AccountCause, Deferral, DeferralPolicy};
+use crate::model::agent::quota::{Deferral, DeferralCause, DeferralPolicy};
 use crate::model::agent::{Access, AgentSpec, RetrySpec};
 use crate::model::code::Category;
 use crate::model::failure::Failure;
@@ -23,7 +23,7 @@ pub enum RetryDecision {
     /// Another attempt follows after this pause.
     Retry(Duration),
     /// The execution is deferred for this time, and another attempt follows.
-    Defer(Duration, AccountCause),
+    Defer(Duration, DeferralCause),
 }
 
 /// Retry policy of an agent's executions.
@@ -83,7 +83,7 @@ impl RetryHistory {
         &mut self,
         attempt: u32,
         failure: &Failure,
-        (until, cause): (DateTime<Utc>, AccountCause),
+        (until, cause): (DateTime<Utc>, DeferralCause),
     ) -> Deferral {
         self.deferrals += 1;
         self.own_retries = 0; // A deferral uses up no retries, neither those of the service nor those of the program.
@@ -124,8 +124,8 @@ pub fn decide_retry(
     let is_safe = *access == Access::ReadOnly || !had_input || retry.after_start;
     let decision = match deferral::account_cause(failure.code) {
         _ if !is_safe => None,
-        Some(AccountCause::CredentialRefused) => None,
-        Some(cause @ AccountCause::Overloaded) => {
+        Some(DeferralCause::CredentialRefused) => None,
+        Some(cause @ DeferralCause::Overloaded) => {
             let wait =
                 deferral::overload_wait(deferral, (deferrals, overloads), failure, retry_after);
             wait.map(|wait| RetryDecision::Defer(wait, cause))
@@ -250,7 +250,7 @@ mod tests {
             let attempt = FailedAttempt { retry_after, ..attempt(1) };
             decide_retry(&policy, RetryHistory::default(), attempt, &quota_failure)
         };
-        let deferred = |wait| RetryDecision::Defer(wait, AccountCause::QuotaExhausted);
+        let deferred = |wait| RetryDecision::Defer(wait, DeferralCause::QuotaExhausted);
         assert_eq!(decision_for(Some(HOUR)), deferred(HOUR));
         assert_eq!(decision_for(None), deferred(900 * SECOND));
         assert_eq!(decision_for(Some(HOUR * 7)), RetryDecision::GiveUp);
@@ -296,7 +296,7 @@ mod tests {
         for times in 1..4 {
             history.count_own_retries(&failure);
             let deferral =
-                history.count_deferral(times, &failure, (until, AccountCause::Overloaded));
+                history.count_deferral(times, &failure, (until, DeferralCause::Overloaded));
             assert_eq!((deferral.times, deferral.overloads), (times, 2 * times));
             assert_eq!(RetryHistory::after_deferral(Some(deferral)), history);
         }

@@ -151,13 +151,13 @@ impl ExecutionContext {
     fn report_credential_success(&self) {
         self.services
             .breakers
-            .record_success(&credential_name(&self.services.keyring, &self.spec), self.id);
+            .record_success(&credential_name(&self.services.keyed_hasher, &self.spec), self.id);
     }
 
     /// Reports a failed attempt to the breaker of the credential. Only failures because of the credential have an
     /// effect.
     fn report_credential_failure(&self, failure: &Failure) {
-        let keyring_and_spec = (&self.services.keyring, &*self.spec);
+        let keyring_and_spec = (&self.services.keyed_hasher, &*self.spec);
         self.services.breakers.record_failure(
             keyring_and_spec,
             self.id,

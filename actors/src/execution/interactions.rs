@@ -77,7 +77,7 @@ impl AttemptInteractions<'_> {
         if attempt_id != self.attempt.attempt_id() || !self.is_at_work {
             return; // The end of the attempt cancels all its requests.
         }
-        let digest = self.context.services.keyring.question_digest(&question);
+        let digest = self.context.services.keyed_hasher.question_digest(&question);
         if let Some((verdict, rule)) = self.policy_verdict(&question) {
             return self.apply_rule_verdict(wire_id, &question, (verdict, rule, digest));
         }

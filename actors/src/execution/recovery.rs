@@ -101,7 +101,7 @@ pub(crate) async fn recover_unfinished(
     let agent = Some(spec.id.clone());
     let filter = ExecutionFilter { agent, unfinished: true, ..ExecutionFilter::default() };
     let queue_timeout = spec.limits.capacity.queue_timeout
-        + services.breakers.queue_extension(&services.keyring, spec);
+        + services.breakers.queue_extension(&services.keyed_hasher, spec);
     let mut recovered = Vec::new();
     for record in services.ledger.executions(filter).await?.into_iter().rev() {
         let has_started = record.state.is_at_work();

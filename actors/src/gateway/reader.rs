@@ -152,7 +152,7 @@ impl ExecutionReader {
         &self,
         specs: impl IntoIterator<Item = &'s AgentSpec>,
     ) -> Vec<AccountStatus> {
-        self.services.breakers.accounts(&self.services.keyring, specs, self.now())
+        self.services.breakers.accounts(&self.services.keyed_hasher, specs, self.now())
     }
 
     /// Returns the present record.
@@ -231,7 +231,8 @@ impl ExecutionReader {
         map_error(self.services.stores.history.storage_stats().await)
     }
 
-    /// Returns true if [`Requests::retry`](crate::api::RequestHandle::retry) can restore the request of an execution.
+    /// Returns true if [`RequestHandle::retry`](crate::api::RequestHandle::retry) can restore the request of an
+    /// execution.
     ///
     /// # Errors
     /// Returns an error if the input could not be read.

@@ -1,4 +1,4 @@
-//! Slot for the handle of the requests. Drivers exist before the gateway, so they receive the handle later.
+//! Cell for the handle of the requests. Drivers exist before the gateway, so they receive the handle later.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use tokio::sync::watch;
 
 use super::requests::RequestHandle;
 
-/// Slot that the start of the tree fills. Clones share the handle.
+/// Cell that the start of the tree fills. Clones share the handle.
 #[derive(Clone, Default)]
 pub struct RequestHandleCell(Arc<watch::Sender<Option<RequestHandle>>>);
 
 impl RequestHandleCell {
-    /// Fills the slot.
+    /// Fills the cell.
     pub(crate) fn fill(&self, requests: RequestHandle) {
         self.0.send_replace(Some(requests));
     }
 
-    /// Returns the handle once the slot is filled.
+    /// Returns the handle once the cell is filled.
     pub(crate) async fn requests(&self) -> RequestHandle {
         let mut changes = self.0.subscribe();
         loop {
             let requests = changes.borrow_and_update().clone();
             match requests {
                 Some(requests) => return requests,
-                None => _ = changes.changed().await, // This slot holds the sender.
+                None => _ = changes.changed().await, // This cell holds the sender.
             }
         }
     }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 pub(crate) use self::hops::{HopHandle, HopState};
 pub(crate) use self::wait::{RECORD_TIMEOUT, end_not_recorded};
 pub use crate::agent::SubmitReply;
-use crate::agent::{Submission, message_reused, no_open_question_failure};
+use crate::agent::{Submission, message_reused_failure, no_open_question_failure};
 use crate::execution::recovery::read_request;
 use crate::gateway::GatewayMsg;
 use crate::gateway::handle::CallError;
@@ -42,7 +42,7 @@ impl RequestHandle {
         caller: &Caller,
         mut request: Request,
     ) -> Result<SubmitReply, Failure> {
-        let keys = self.reader.services.keyring.request_keys(&request);
+        let keys = self.reader.services.keyed_hasher.request_keys(&request);
         let continued_record = match request.continued_execution {
             None => match self.find_repeated(&request, &keys).await {
                 Some(reply) => return Ok(reply),
@@ -142,7 +142,7 @@ impl RequestHandle {
         }
         match AcceptResult::from_known(&earlier_requests, keys.digest) {
             None | Some(AcceptResult::Created | AcceptResult::Equivalent(_)) => Ok(None),
-            Some(AcceptResult::Conflict) => Err(message_reused()),
+            Some(AcceptResult::Conflict) => Err(message_reused_failure()),
             Some(AcceptResult::Duplicate(execution)) => {
                 Ok(Some(SubmitReply::duplicate(execution, None)))
             }

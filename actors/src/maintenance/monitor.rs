@@ -217,7 +217,9 @@ fn log_change(previous: Option<&Pressure>, shortages: &[Shortage], basis: Pressu
     let is_changed = previous.map_or(!shortages.is_empty(), |previous| previous.short != shortages);
     match (is_changed, shortages.is_empty()) {
         (false, _) => {}
-        (true, false) => tracing::warn!(?shortages, "host under pressure: refusing new work"),
+        (true, false) => {
+            tracing::warn!(short = ?shortages, "host under pressure: refusing new work");
+        }
         (true, true) => tracing::info!("pressure cleared: accepting new work"),
     }
 }

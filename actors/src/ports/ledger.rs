@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::model::access::principal::{ConfiguredToken, Token};
+use crate::model::access::principal::{NewToken, Token};
 use crate::model::agent::Access;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::QueueReason;
@@ -374,13 +374,13 @@ pub trait Ledger: Send + Sync + 'static {
         days: &[NaiveDate],
     ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError>;
 
-    /// Creates or keeps the principals of the configuration and replaces their seeded tokens.
+    /// Creates or keeps the principals of the configuration and replaces their configured tokens.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
     async fn replace_configured_tokens(
         &self,
-        tokens: Vec<ConfiguredToken>,
+        tokens: Vec<NewToken>,
         at: DateTime<Utc>,
     ) -> Result<(), LedgerError>;
 

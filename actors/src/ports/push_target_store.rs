@@ -1,4 +1,4 @@
-//! Outbox: push targets of executions, and the state of their delivery.
+//! Port to the push targets of executions and the progress of their delivery.
 //!
 //! An implementation commits before it returns, and stores addresses and credentials sealed.
 

@@ -36,7 +36,7 @@ pub(super) async fn settle_orphans(
             }
             Some(child) => {
                 let spec = &child.definition.spec;
-                services.breakers.restore((&services.keyring, spec), record);
+                services.breakers.restore((&services.keyed_hasher, spec), record);
                 unfinished.insert(record.agent.clone());
             }
             None => fail_execution(services, record, interruption_failure()).await?,

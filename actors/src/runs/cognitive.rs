@@ -30,7 +30,7 @@ use crate::runs::attempt::{RunHandle, RunStart};
 
 /// Driver of a cognitive agent. It needs a tokio runtime.
 pub struct CognitiveDriver {
-    requests_slot: RequestHandleCell,
+    request_handle_cell: RequestHandleCell,
     completions: Arc<dyn CompletionClient>,
     tools: Arc<dyn ToolExecutor>,
 }
@@ -39,18 +39,18 @@ impl CognitiveDriver {
     /// Creates a driver that requests replies and calls tools through these ports.
     #[must_use]
     pub const fn new(
-        requests_slot: RequestHandleCell,
+        request_handle_cell: RequestHandleCell,
         completions: Arc<dyn CompletionClient>,
         tools: Arc<dyn ToolExecutor>,
     ) -> Self {
-        Self { requests_slot, completions, tools }
+        Self { request_handle_cell, completions, tools }
     }
 
     fn spawn_run(&self, work: AttemptWork, reporter: Reporter, start: RunStart) -> Lease {
-        let (run, slot) = (work.execution, self.requests_slot.clone());
+        let (run, cell) = (work.execution, self.request_handle_cell.clone());
         let (completions, tools) = (Arc::clone(&self.completions), Arc::clone(&self.tools));
         let run_handle = RunHandle::spawn(async move |stop| {
-            let requests = HopHandle::new(slot.requests().await);
+            let requests = HopHandle::new(cell.requests().await);
             let attempt = CognitiveAttempt { requests, completions, tools, work, start };
             attempt.run(reporter, stop).await;
         });

@@ -29,23 +29,27 @@ const RUN_END_REASON: &str = "the run of its team ends";
 
 /// Driver of a team. It needs a tokio runtime.
 pub struct TeamDriver {
-    requests_slot: RequestHandleCell,
+    request_handle_cell: RequestHandleCell,
 }
 
 impl TeamDriver {
-    /// Creates a driver that sends its requests through the handle in the slot.
+    /// Creates a driver that sends its requests through the handle in the cell.
     #[must_use]
-    pub const fn new(requests_slot: RequestHandleCell) -> Self {
-        Self { requests_slot }
+    pub const fn new(request_handle_cell: RequestHandleCell) -> Self {
+        Self { request_handle_cell }
     }
 
     fn spawn_run(&self, work: AttemptWork, reporter: Reporter, start: RunStart) -> Lease {
-        let (run, slot) = (work.execution, self.requests_slot.clone());
+        let (run, cell) = (work.execution, self.request_handle_cell.clone());
         let run_handle = RunHandle::spawn(async move |stop| {
-            let requests = HopHandle::new(slot.requests().await);
+            let requests = HopHandle::new(cell.requests().await);
             TeamAttempt::new(requests, work, start).run(reporter, stop).await;
         });
-        Box::new(TeamLease { run, requests_slot: self.requests_slot.clone(), run_handle })
+        Box::new(TeamLease {
+            run,
+            request_handle_cell: self.request_handle_cell.clone(),
+            run_handle,
+        })
     }
 }
 
@@ -70,7 +74,7 @@ impl Driver for TeamDriver {
     }
 
     async fn terminate(&self, execution: ExecutionId, _: AttemptId) {
-        let requests = HopHandle::new(self.requests_slot.requests().await);
+        let requests = HopHandle::new(self.request_handle_cell.requests().await);
         requests.end_hops(execution, RUN_END_REASON).await;
     }
 }
@@ -79,7 +83,7 @@ impl Driver for TeamDriver {
 /// resumes the run.
 struct TeamLease {
     run: ExecutionId,
-    requests_slot: RequestHandleCell,
+    request_handle_cell: RequestHandleCell,
     run_handle: RunHandle,
 }
 
@@ -96,7 +100,7 @@ impl AttemptLease for TeamLease {
         }
         // A run ends its hops before its own end. One that was suspending itself when it had to stop has left them.
         if result.is_err() || self.run_handle.has_to_stop() {
-            let requests = HopHandle::new(self.requests_slot.requests().await);
+            let requests = HopHandle::new(self.request_handle_cell.requests().await);
             requests.end_hops(self.run, RUN_END_REASON).await;
         }
     }

@@ -31,7 +31,7 @@ pub(super) struct OccurrenceResult {
 /// an earlier one.
 #[derive(Default)]
 pub(super) struct ResultWriter {
-    pending: Vec<SettledOccurrence>,
+    unwritten: Vec<SettledOccurrence>,
     is_writing: bool,
 }
 
@@ -40,16 +40,16 @@ impl ResultWriter {
     pub(super) fn add(&mut self, result: OccurrenceResult, at: DateTime<Utc>) {
         let OccurrenceResult { key, status, reason, execution } = result;
         let OccurrenceKey { schedule, planned } = key;
-        self.pending.push(SettledOccurrence { schedule, planned, status, reason, execution, at });
+        self.unwritten.push(SettledOccurrence { schedule, planned, status, reason, execution, at });
     }
 
     /// Writes all pending results, and retries until they are stored. Later results follow in the next batch.
     pub(super) fn flush(&mut self, store: &Arc<dyn ScheduleStore>, tasks: &mut SchedulerTasks) {
-        if self.is_writing || self.pending.is_empty() {
+        if self.is_writing || self.unwritten.is_empty() {
             return;
         }
         self.is_writing = true;
-        let (batch, store) = (mem::take(&mut self.pending), Arc::clone(store));
+        let (batch, store) = (mem::take(&mut self.unwritten), Arc::clone(store));
         tasks.spawn_reporting(async move {
             // Without end: a lost result would leave the occurrence pending in the store.
             while let Err(error) = store.settle(batch.clone()).await {

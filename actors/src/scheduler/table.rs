@@ -79,7 +79,7 @@ impl ScheduleTable {
         // The evaluation follows after the reply; the caller receives the next time now.
         let first_due = spec
             .recurrence
-            .due_times_after(cursor)
+            .planned_times_after(cursor)
             .next()
             .map(|next| due_at(&id, spec.jitter, next));
         let interned = self.intern(schedule);
@@ -92,8 +92,10 @@ impl ScheduleTable {
             Some(entry) => {
                 entry.schedule = interned;
                 // The entry of the earlier recurrence would evaluate the schedule twice.
-                if let Some(next) = mem::replace(&mut entry.next_evaluation, first_due) {
-                    timers.remove(next, TimerEntry::Evaluate(id.clone()));
+                if let Some(replaced_evaluation) =
+                    mem::replace(&mut entry.next_evaluation, first_due)
+                {
+                    timers.remove(replaced_evaluation, TimerEntry::Evaluate(id.clone()));
                 }
             }
         }
@@ -123,6 +125,12 @@ impl ScheduleTable {
         }
         let due = first_by_agent.into_values().collect();
         let locked = self.iter().filter(|entry| entry.schedule.shared().is_locked()).count();
-        SchedulerSnapshot { since, active, schedules: self.schedules.len(), locked, next_due: due }
+        SchedulerSnapshot {
+            since,
+            active,
+            schedules: self.schedules.len(),
+            sealed_count: locked,
+            next_due: due,
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::decide::admission::keyed_hasher::KeyedHasher;
 use crate::decide::retry::breaker::{BreakerEvent, BreakerState, OpenCircuit, state, step};
 use crate::decide::retry::deferral::{account_cause, first_wait};
 use crate::model::agent::AgentSpec;
-use crate::model::agent::quota::{AccountCause, CredentialName, QuotaCredential};
+use crate::model::agent::quota::{CredentialName, DeferralCause, QuotaCredential};
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
@@ -41,35 +41,36 @@ impl CredentialBreakers {
     /// Reports a failed run of an agent. Only failures because of the credential have an effect.
     pub(crate) fn record_failure(
         &self,
-        (keyring, spec): (&KeyedHasher, &AgentSpec),
+        (keyed_hasher, spec): (&KeyedHasher, &AgentSpec),
         id: ExecutionId,
         failure: &Failure,
         clock: &dyn Clock,
     ) {
         let cause = account_cause(failure.code).filter(|cause| cause.blocks_account());
         let Some(cause) = cause.filter(|_| spec.quota.has_breaker) else { return };
-        self.apply_failure((keyring, spec), id, (cause, failure.until), clock.now());
+        self.apply_failure((keyed_hasher, spec), id, (cause, failure.until), clock.now());
     }
 
     fn apply_failure(
         &self,
-        (keyring, spec): (&KeyedHasher, &AgentSpec),
+        (keyed_hasher, spec): (&KeyedHasher, &AgentSpec),
         id: ExecutionId,
-        (cause, until): (AccountCause, Option<DateTime<Utc>>),
+        (cause, until): (DeferralCause, Option<DateTime<Utc>>),
         now: DateTime<Utc>,
     ) {
         let default_wait = match cause {
-            AccountCause::CredentialRefused => spec.quota.refused_pause,
+            DeferralCause::CredentialRefused => spec.quota.refused_pause,
             cause => first_wait(cause, &spec.quota.deferral),
         };
-        let name = credential_name(keyring, spec);
+        let name = credential_name(keyed_hasher, spec);
         tracing::warn!(agent = %spec.id, credential = %name, cause = cause.as_str(), "credential is unusable");
         self.apply(&name, BreakerEvent::Failed { id, cause, until, default_wait, now });
     }
 
     /// Returns the extra queue time for an agent, because its account is limited.
-    pub(crate) fn queue_extension(&self, keyring: &KeyedHasher, spec: &AgentSpec) -> Duration {
-        let circuit = self.get(&credential_name(keyring, spec)).filter(|_| spec.quota.has_breaker);
+    pub(crate) fn queue_extension(&self, keyed_hasher: &KeyedHasher, spec: &AgentSpec) -> Duration {
+        let circuit =
+            self.get(&credential_name(keyed_hasher, spec)).filter(|_| spec.quota.has_breaker);
         let is_temporary = circuit.is_some_and(|circuit| circuit.cause.is_temporary());
         if is_temporary { spec.quota.deferral.max_wait } else { Duration::ZERO }
     }
@@ -77,13 +78,13 @@ impl CredentialBreakers {
     /// Restores the state from an execution that was deferred in an earlier process.
     pub(crate) fn restore(
         &self,
-        (keyring, spec): (&KeyedHasher, &AgentSpec),
+        (keyed_hasher, spec): (&KeyedHasher, &AgentSpec),
         record: &ExecutionRecord,
     ) {
         let deferral = record.deferral().filter(|deferral| deferral.cause.blocks_account());
         if let Some(deferral) = deferral.filter(|_| spec.quota.has_breaker) {
             let block = (deferral.cause, Some(deferral.until));
-            self.apply_failure((keyring, spec), record.id, block, record.changed_at);
+            self.apply_failure((keyed_hasher, spec), record.id, block, record.changed_at);
         }
     }
 
@@ -120,13 +121,13 @@ impl CredentialBreakers {
     /// Returns the accounts of these agents, with their states.
     pub(crate) fn accounts<'s>(
         &self,
-        keyring: &KeyedHasher,
+        keyed_hasher: &KeyedHasher,
         specs: impl IntoIterator<Item = &'s AgentSpec>,
         now: DateTime<Utc>,
     ) -> Vec<AccountStatus> {
         let mut agents: BTreeMap<CredentialName, Vec<_>> = BTreeMap::new();
         for spec in specs {
-            agents.entry(credential_name(keyring, spec)).or_default().push(spec.id.clone());
+            agents.entry(credential_name(keyed_hasher, spec)).or_default().push(spec.id.clone());
         }
         let open_breakers = self.0.borrow();
         let status = |(account, agents)| {
@@ -187,10 +188,10 @@ impl Drop for BreakerProbe {
 
 /// Returns the display name of an agent's credential. Secrets appear as a digest with the key of this instance, from
 /// which they cannot be guessed.
-pub(crate) fn credential_name(keyring: &KeyedHasher, spec: &AgentSpec) -> CredentialName {
+pub(crate) fn credential_name(keyed_hasher: &KeyedHasher, spec: &AgentSpec) -> CredentialName {
     CredentialName(match &spec.quota.credential {
         QuotaCredential::Own => format!("agent:{}", spec.id),
         QuotaCredential::Named(name) => name.clone(),
-        QuotaCredential::Secret(digest) => format!("key:{}", keyring.credential_name(digest)),
+        QuotaCredential::Secret(digest) => format!("key:{}", keyed_hasher.credential_name(digest)),
     })
 }

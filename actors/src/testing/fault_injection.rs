@@ -15,9 +15,9 @@ pub enum LedgerCallKind {
     Accept,
     /// `claim`.
     Claim,
-    /// `record`.
+    /// `append_events`, `record_answer`.
     Record,
-    /// `append`.
+    /// `append_chunk`, `delete_output`.
     Append,
     /// `settle`.
     Settle,
@@ -25,7 +25,7 @@ pub enum LedgerCallKind {
     Read,
     /// `executions`, `page`, `interactions`, `decisions`.
     List,
-    /// `seed`.
+    /// `replace_configured_tokens`.
     Seed,
     /// Writes to the schedule store.
     Schedule,
@@ -91,12 +91,12 @@ impl LedgerFaults {
 }
 
 /// Access of one process of the service to the ledger.
-pub(super) struct CallGate {
+pub(super) struct FaultGate {
     faults: Arc<LedgerFaults>,
     dead: watch::Sender<bool>,
 }
 
-impl CallGate {
+impl FaultGate {
     pub(super) fn new(faults: Arc<LedgerFaults>) -> Self {
         Self { faults, dead: watch::Sender::new(false) }
     }

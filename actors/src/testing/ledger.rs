@@ -14,8 +14,8 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use self::rows::{LedgerRows, MemoryExecutionRow};
-use super::fault_injection::{CallGate, LedgerCallKind};
-use crate::model::access::principal::{ConfiguredToken, Token};
+use super::fault_injection::{FaultGate, LedgerCallKind};
+use crate::model::access::principal::{NewToken, Token};
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::QueueReason;
 use crate::model::execution::event::{
@@ -36,18 +36,18 @@ use crate::ports::ledger::{
 #[derive(Clone, Default)]
 pub struct MemoryLedger {
     rows: Arc<Mutex<LedgerRows>>,
-    gate: Option<Arc<CallGate>>,
+    gate: Option<Arc<FaultGate>>,
 }
 
 impl MemoryLedger {
     /// Returns another access to the same rows, through a gate.
-    pub(super) fn with_gate(&self, gate: Arc<CallGate>) -> Self {
+    pub(super) fn with_gate(&self, gate: Arc<FaultGate>) -> Self {
         Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
     }
 
     /// Adds a token for a principal with a known id.
-    pub(super) async fn add_token(&self, principal: PrincipalId, seed: ConfiguredToken) {
-        let ConfiguredToken { name, hash, scope, expires } = seed;
+    pub(super) async fn add_token(&self, principal: PrincipalId, seed: NewToken) {
+        let NewToken { name, hash, scope, expires } = seed;
         let token = Token { principal, name, hash, scope, expires };
         self.rows.lock().await.tokens.push(token);
     }
@@ -358,7 +358,7 @@ impl Ledger for MemoryLedger {
 
     async fn replace_configured_tokens(
         &self,
-        seeds: Vec<ConfiguredToken>,
+        seeds: Vec<NewToken>,
         _: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
         self.enter(LedgerCallKind::Seed).await?;
@@ -366,7 +366,7 @@ impl Ledger for MemoryLedger {
         let earlier_tokens = std::mem::take(&mut rows.tokens);
         let mut principals: BTreeMap<_, _> =
             earlier_tokens.into_iter().map(|token| (token.name, token.principal)).collect();
-        for ConfiguredToken { name, hash, scope, expires } in seeds {
+        for NewToken { name, hash, scope, expires } in seeds {
             let principal = *principals.entry(name.clone()).or_insert(PrincipalId(Uuid::now_v7()));
             rows.tokens.push(Token { principal, name, hash, scope, expires });
         }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::sync::Mutex;
 
-use super::fault_injection::{CallGate, LedgerCallKind};
+use super::fault_injection::{FaultGate, LedgerCallKind};
 use crate::model::id::ScheduleId;
 use crate::model::schedule::occurrence::{
     Occurrence, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
@@ -21,7 +21,7 @@ use crate::ports::schedule_template::ScheduleTemplateRenderer;
 #[derive(Clone, Default)]
 pub struct MemoryScheduleStore {
     rows: Arc<Mutex<ScheduleRows>>,
-    gate: Option<Arc<CallGate>>,
+    gate: Option<Arc<FaultGate>>,
 }
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ struct ScheduleRows {
 
 impl MemoryScheduleStore {
     /// Returns another access to the same schedules, through a gate.
-    pub(super) fn with_gate(&self, gate: Arc<CallGate>) -> Self {
+    pub(super) fn with_gate(&self, gate: Arc<FaultGate>) -> Self {
         Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
     }
 

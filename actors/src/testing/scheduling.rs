@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fixtures::{agent_spec, caller};
 use super::{DEFAULT_AGENT, TestTree};
-use crate::model::access::principal::ConfiguredToken;
+use crate::model::access::principal::NewToken;
 use crate::model::code::Code;
 use crate::model::id::ScheduleId;
 use crate::model::schedule::ConfiguredSchedule;
@@ -46,7 +46,7 @@ impl TestTree {
     #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "a test fails by panicking")]
     pub async fn add_caller_token(&self) {
         let (name, scope) = (caller().name, caller().scope);
-        let seed = ConfiguredToken { name, hash: [9; 32], scope, expires: None };
+        let seed = NewToken { name, hash: [9; 32], scope, expires: None };
         self.ledger.add_token(caller().principal, seed).await;
         self.ledger.tokens().await.expect("tokens are read");
     }

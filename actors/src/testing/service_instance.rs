@@ -8,7 +8,7 @@ use algonius_redact::Redactor;
 use super::clock::VirtualClock;
 use super::cognition::ScriptedModelAndTools;
 use super::driver::ScriptedDriver;
-use super::fault_injection::CallGate;
+use super::fault_injection::FaultGate;
 use super::host_metrics::{PRESSURE_LIMITS, READING_INTERVAL, ScriptedHostMetrics};
 use super::ledger::MemoryLedger;
 use super::schedule_store::{LiteralRenderer, MemoryScheduleStore};
@@ -38,7 +38,7 @@ const RETRY_WINDOW: Duration = Duration::from_secs(3600);
 pub(super) fn services(
     (ledger, redactor): (&MemoryLedger, &Arc<Redactor>),
     sealer: &Arc<ScriptedSealer>,
-    gate: &Arc<CallGate>,
+    gate: &Arc<FaultGate>,
     clock: &Arc<VirtualClock>,
 ) -> Services {
     Services {
@@ -50,7 +50,7 @@ pub(super) fn services(
         clock: Arc::<VirtualClock>::clone(clock),
         redactor: RedactorHandle::fixed(Arc::clone(redactor)),
         input_sealer: InputSealer::new(Arc::<ScriptedSealer>::clone(sealer), RETRY_WINDOW),
-        keyring: KeyedHasher::new([7; 32]),
+        keyed_hasher: KeyedHasher::new([7; 32]),
         observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
         resources: AttemptResources::default(),
@@ -95,7 +95,7 @@ pub(super) async fn start_tree(
 /// Creates the scheduler configuration of a process.
 pub(super) fn scheduler_config(
     schedule_store: &MemoryScheduleStore,
-    gate: &Arc<CallGate>,
+    gate: &Arc<FaultGate>,
     configured: &[ConfiguredSchedule],
 ) -> SchedulerConfig {
     SchedulerConfig {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::execution::{ExecutionDeadline, ExecutionEvent, NextAttempt};
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::agent::quota::{AccountCause, Deferral};
+use algonius_actors::model::agent::quota::{Deferral, DeferralCause};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::{AttemptId, Interruption};
 use algonius_actors::model::failure::Failure;
@@ -42,7 +42,7 @@ fn next_attempts() -> impl Strategy<Value = NextAttempt> {
         until: DateTime::UNIX_EPOCH,
         times: 1,
         attempt: 1,
-        cause: AccountCause::QuotaExhausted,
+        cause: DeferralCause::QuotaExhausted,
         overloads: 0,
     };
     prop_oneof![

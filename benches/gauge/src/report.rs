@@ -48,7 +48,7 @@ pub struct ResultRow {
     /// Goal of the value.
     pub goal: Goal,
     /// Figures behind the value, as `p50 2.1 ms, p95 2.9 ms, p99 3.4 ms; L 890/s`.
-    pub behind: String,
+    pub details: String,
 }
 
 /// Curve of one quantity against another.
@@ -57,9 +57,9 @@ pub struct Curve {
     /// Short name, suitable for a file: `history`.
     pub name: String,
     /// Quantity of the horizontal axis, with its unit.
-    pub across: String,
+    pub x_label: String,
     /// Quantity of the vertical axis, with its unit.
-    pub up: String,
+    pub y_label: String,
     /// Points, from left to right.
     pub points: Vec<(f64, f64)>,
 }
@@ -81,7 +81,7 @@ impl BenchReport {
 
     /// Adds a row, and prints it at once.
     pub fn add_row(&mut self, row: ResultRow) {
-        let ResultRow { number, description, value, unit, goal, behind } = &row;
+        let ResultRow { number, description, value, unit, goal, details: behind } = &row;
         println!(
             "{number:>2}  {description:<58} {value:>9.3} {unit:<6} {:<8} {behind}",
             goal.rating(*value)

@@ -1,8 +1,8 @@
-//! Answer of a tool as text.
+//! Result of a tool call as text.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// Answer of a tool.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCallResult {
     /// Structured content as JSON; without it, the texts of the content, one after the other.

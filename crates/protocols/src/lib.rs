@@ -21,10 +21,10 @@
 //! no step depends on the time of a command. Keys of sessions are assigned in the order of the open requests: 0, 1, 2.
 //!
 //! The settings of an opening (mode, model, options) are sent after the response that opens the session, so a crash can
-//! precede them. Between `replay_sent` and `handle`, the caller therefore repeats [`Command::Open`] for each session
-//! that it regards as open or opening: the connection takes the settings from it, sends those that are missing, and
-//! sends no line again. Without that command, the settings that were sent before the first prompt count as all settings
-//! of the opening, and the caller must compare the `mode` of [`ProtocolStep::Opened`] with the wanted one.
+//! precede them. Between `replay_sent` and `handle_output`, the caller therefore repeats [`Command::Open`] for each
+//! session that it regards as open or opening: the connection takes the settings from it, sends those that are missing,
+//! and sends no line again. Without that command, the settings that were sent before the first prompt count as all
+//! settings of the opening, and the caller must compare the `mode` of [`ProtocolStep::Opened`] with the wanted one.
 
 mod acp;
 mod agent_error;

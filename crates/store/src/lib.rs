@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use algonius_actors::model::access::principal::{ConfiguredToken, Token};
+use algonius_actors::model::access::principal::{NewToken, Token};
 use algonius_actors::model::agent::budget::Charge;
 use algonius_actors::model::execution::event::{Event, TextChunk, TextRange};
 use algonius_actors::model::execution::record::{
@@ -270,7 +270,7 @@ impl Ledger for Store {
 
     async fn replace_configured_tokens(
         &self,
-        tokens: Vec<ConfiguredToken>,
+        tokens: Vec<NewToken>,
         at: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
         self.writer.submit(ReplaceSeededTokens { tokens, at }).await

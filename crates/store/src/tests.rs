@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
+use algonius_actors::model::access::principal::{NewToken, Right, Scope};
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::event::{TextChannel, TextChunk, TextRange};
 use algonius_actors::model::execution::record::ExecutionFilter;
@@ -348,7 +348,7 @@ async fn a_token_that_is_not_seeded_is_kept() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
     let scope = Scope { rights: vec![Right::Read], agents: None };
-    let seed = ConfiguredToken { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
+    let seed = NewToken { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
     store.replace_configured_tokens(vec![seed], at_second(0)).await.unwrap();
     let adopt = "UPDATE tokens SET seeded = 0 RETURNING seeded";
     store.writer.submit(RawStatement(adopt.to_owned())).await.unwrap();

@@ -26,7 +26,7 @@ const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, 
 /// Fails if standard input is no such socket, or if a system call fails.
 pub fn serve() -> io::Result<()> {
     let supervisor_socket = io::stdin().as_fd().try_clone_to_owned()?;
-    set_name(c"algonius-warden")?; // Same name as `proc::HOLDER_PROCESS_NAME`.
+    set_name(c"algonius-warden")?; // Same name as `procfs::HOLDER_PROCESS_NAME`.
     _ = setsid(); // Fails only for a process that is a group leader already.
     reset_signal_handlers();
     let signals = open_signal_fd()?;

@@ -24,7 +24,7 @@ pub(super) struct ConfinedProgram<'a> {
 }
 
 impl<'a> ConfinedProgram<'a> {
-    /// Returns the placement of an agent's program.
+    /// Describes an agent's program.
     pub(super) fn for_agent(agent: &'a ConfiguredAgent, program: &'a ProgramSpec) -> Self {
         // Its own folder, and those that callers may choose.
         let caller_folders = agent.spec.override_policy.folders.iter();
@@ -40,7 +40,7 @@ impl<'a> ConfinedProgram<'a> {
         }
     }
 
-    /// Returns the placement of a backend program.
+    /// Describes a backend program.
     pub(super) fn for_backend(program: &'a BackendProgram) -> Self {
         Self {
             access: BackendProgram::ACCESS,

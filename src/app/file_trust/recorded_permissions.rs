@@ -43,8 +43,8 @@ impl FilePermissions {
         Self { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid() }
     }
 
-    /// Returns the rights to restore, given the present ones. An operator may close a file further, so only the bits
-    /// that the service needs are added.
+    /// Returns the permissions to restore, given the present ones. An operator may close a file further, so only the
+    /// bits that the service needs are added.
     fn restoration_target(self, current: Self, needed_bits: u32) -> Self {
         let special = self.mode & 0o7000;
         let owner = current.mode & 0o700 | self.mode & needed_bits;
@@ -52,7 +52,7 @@ impl FilePermissions {
     }
 }
 
-/// Files and folders of the service's user with the rights that they are to have.
+/// Files and folders of the service's user with the permissions that they are to have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RecordedPermissions(Vec<FileRecord>);
 
@@ -64,7 +64,7 @@ struct FileRecord {
     needed_bits: u32,
 }
 
-/// File whose rights had changed.
+/// File whose permissions had changed.
 #[derive(Debug)]
 pub(crate) struct ChangedFile {
     pub(crate) path: PathBuf,
@@ -75,10 +75,12 @@ pub(crate) struct ChangedFile {
 }
 
 impl RecordedPermissions {
-    /// Returns the rights of files that the service reads, and of files that it creates: those of `earlier_records`,
-    /// and for other files the present ones. A path that does not exist or belongs to another user is omitted.
+    /// Returns the permissions of files that the service reads, and of files that it creates: those of
+    /// `earlier_records`, and for other files the present ones. A path that does not exist or belongs to another user
+    /// is omitted.
     ///
-    /// An agent may have changed a mode since the last check, so the present rights of a known file are not read again.
+    /// An agent may have changed a mode since the last check, so the present permissions of a known file are not read
+    /// again.
     pub(crate) fn from_files<'p>(
         read_files: impl IntoIterator<Item = &'p Path>,
         created_files: &[PathBuf],
@@ -100,7 +102,7 @@ impl RecordedPermissions {
         recorded
     }
 
-    /// Reads the present rights of files that the service has created since, and forgets those that are gone.
+    /// Reads the present permissions of files that the service has created since, and forgets those that are gone.
     pub(crate) fn record_created_files(&mut self, created_files: &[PathBuf]) {
         let is_new = |path: &&PathBuf| !self.0.iter().any(|record| record.path == **path);
         let new_records: Vec<_> = created_files
@@ -120,8 +122,8 @@ impl RecordedPermissions {
         self.0.dedup_by(|next, first| next.path == first.path);
     }
 
-    /// Restores the changed rights: removes new access of other users, returns the owner's access, and restores the
-    /// owners.
+    /// Restores the changed permissions: removes new access of other users, returns the owner's access, and restores
+    /// the owners.
     pub(crate) fn restore(&self) -> Vec<ChangedFile> {
         self.0.iter().filter_map(restore).collect()
     }
@@ -133,8 +135,8 @@ fn read_record(path: &Path, needed_bits: u32) -> Option<FileRecord> {
     is_own.then(|| FileRecord { path: path.to_owned(), permissions, needed_bits })
 }
 
-/// Returns the rights of a file that the service has created. Its mode is known, so an earlier change by an agent has
-/// no effect.
+/// Returns the permissions of a file that the service has created. Its mode is known, so an earlier change by an agent
+/// has no effect.
 fn read_created_record(path: &Path) -> Option<FileRecord> {
     let mut record = read_record(path, WRITE_BITS)?;
     let is_folder = path.is_dir();
@@ -158,8 +160,8 @@ fn restore(record: &FileRecord) -> Option<ChangedFile> {
     })
 }
 
-/// Sets the rights of the file that is now at a path. A file that its owner may not open is opened without access to
-/// its content.
+/// Sets the permissions of the file that is now at a path. A file that its owner may not open is opened without access
+/// to its content.
 fn apply_permissions(path: &Path, permissions: FilePermissions) -> io::Result<()> {
     let file = File::options().read(true).custom_flags(O_PATH).open(path)?;
     let descriptor_path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));

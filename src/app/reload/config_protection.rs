@@ -13,7 +13,7 @@ pub(super) struct FileProtection {
     /// File of the configuration; `None` for the shipped one.
     file: Option<PathBuf>,
     /// Recorded rights of the service's files, which an agent of the same user may widen.
-    recorded_rights: RecordedPermissions,
+    recorded_permissions: RecordedPermissions,
     /// True if an operator accepted the present modes, which the next configuration in force records.
     are_modes_accepted: bool,
     /// Detector of modes that changed only for a moment.
@@ -27,12 +27,12 @@ pub(super) struct FileProtection {
 impl FileProtection {
     /// Returns the protection of no files, for a configuration in this file.
     pub(super) fn new(file: Option<&Path>) -> Self {
-        let (recorded_rights, mode_watcher) =
+        let (recorded_permissions, mode_watcher) =
             (RecordedPermissions::default(), ModeWatcher::default());
         let file = file.map(Path::to_owned);
         Self {
             file,
-            recorded_rights,
+            recorded_permissions,
             are_modes_accepted: false,
             mode_watcher,
             exposure_reason: None,
@@ -64,12 +64,12 @@ impl FileProtection {
             server.tls.iter().map(|pair| &*pair.key_file).chain([&*server.token_file]);
         let read_files = settings.service_files.protected_paths().chain(secret_files);
         if std::mem::take(&mut self.are_modes_accepted) {
-            self.recorded_rights = RecordedPermissions::default();
+            self.recorded_permissions = RecordedPermissions::default();
         }
-        self.recorded_rights = RecordedPermissions::from_files(
+        self.recorded_permissions = RecordedPermissions::from_files(
             read_files,
             &service_created_files(server),
-            &self.recorded_rights,
+            &self.recorded_permissions,
         );
         let mode_watcher = ModeWatcher::new(settings, self.file.as_deref());
         self.check_mode_changes(settings); // Until the new watches exist, the old ones count.
@@ -95,8 +95,8 @@ impl FileProtection {
     pub(super) fn restore_modes(&mut self, settings: &Settings) {
         self.are_modes_accepted = false; // The reload that the operator requested was refused.
         self.check_mode_changes(settings);
-        let changed = self.recorded_rights.restore();
-        self.recorded_rights.record_created_files(&service_created_files(&settings.server));
+        let changed = self.recorded_permissions.restore();
+        self.recorded_permissions.record_created_files(&service_created_files(&settings.server));
         for ChangedFile { path, was_exposed, restore_result } in changed {
             let name = path.file_name().unwrap_or(path.as_os_str()).display();
             if was_exposed {

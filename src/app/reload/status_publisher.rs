@@ -91,7 +91,7 @@ impl StatusPublisher {
         self.log_level.send_if_modified(|current| std::mem::replace(current, level) != level);
     }
 
-    /// Returns the report about applied changes, which begin a new generation unless there are none.
+    /// Records applied changes, which begin a new generation unless there are none, and returns the report about them.
     pub(super) fn record_applied_changes(
         &mut self,
         applied: AppliedChanges,

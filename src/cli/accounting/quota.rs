@@ -1,6 +1,6 @@
 //! `algonius quota`: lists accounts with their state, and reopens an account.
 
-use algonius_actors::model::agent::quota::AccountCause;
+use algonius_actors::model::agent::quota::DeferralCause;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::observation::status::{AccountState, AccountStatus};
 use serde_json::json;
@@ -59,12 +59,12 @@ const fn state_text(state: AccountState) -> &'static str {
 }
 
 /// Returns the reason in words.
-const fn cause_text(cause: AccountCause) -> &'static str {
+const fn cause_text(cause: DeferralCause) -> &'static str {
     match cause {
-        AccountCause::QuotaExhausted => "the quota is used up",
-        AccountCause::CredentialRefused => "the credential was not accepted",
-        AccountCause::RateLimited => "the rate of requests is limited",
-        AccountCause::Overloaded => "the provider is overloaded",
+        DeferralCause::QuotaExhausted => "the quota is used up",
+        DeferralCause::CredentialRefused => "the credential was not accepted",
+        DeferralCause::RateLimited => "the rate of requests is limited",
+        DeferralCause::Overloaded => "the provider is overloaded",
     }
 }
 

@@ -120,7 +120,8 @@ fn format_megabytes(bytes: u64) -> String {
 fn agent_lines(agent: &AgentStatus, now: DateTime<Utc>) -> Vec<String> {
     let work = &agent.work;
     let capacity = work.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
-    let health = health_text(agent.health, agent.starts.since, agent.starts.restarts, now);
+    let health =
+        health_text(agent.health, agent.actor_starts.since, agent.actor_starts.restarts, now);
     let disabled_note = if agent.enabled { "" } else { ", disabled" };
     let (running, queued, depth) = (work.running.len(), work.queued.len(), work.queue_depth);
     let last_note = work.last_execution.as_ref().map_or(String::new(), |last| {
@@ -153,7 +154,7 @@ fn remarks(agent: &AgentStatus) -> Vec<String> {
         resources.map(ToString::to_string),
         // Nothing is known of a program without a preset and without a version.
         agent.program.as_ref().map(program_text).filter(|text| !text.is_empty()),
-        agent.starts.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
+        agent.actor_starts.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
     ];
     remarks.into_iter().flatten().chain(agent.budget.iter().flat_map(budget_lines)).collect()
 }

@@ -75,7 +75,7 @@ enum PrintedChannels {
 }
 
 impl PrintedChannels {
-    /// Returns the channels of an agent. With `is_raw`, always its standard output.
+    /// Returns the channels of an agent. With `shows_stdout`, always its standard output.
     async fn for_agent(client: &ServiceClient, agent: &str, shows_stdout: bool) -> Self {
         if shows_stdout {
             return Self::Output;
@@ -206,7 +206,7 @@ async fn next_item(
     Ok((feed, lines, item))
 }
 
-/// Lines of one task.
+/// Printer of the lines of one task.
 struct ExecutionPrinter {
     id: String,
     prefix: String,

@@ -50,50 +50,50 @@ impl AgentSettingBounds {
     pub(crate) fn read(mut table: Section<'_>) -> Self {
         let section = &mut table;
         let bounds = Self {
-            timeout: times(section, ["timeout_min", "timeout_max"], [60.0, 3600.0, 300.0]),
-            idle_timeout: times(
+            timeout: time_range(section, ["timeout_min", "timeout_max"], [60.0, 3600.0, 300.0]),
+            idle_timeout: time_range(
                 section,
                 ["idle_timeout_min", "idle_timeout_max"],
                 [1.0, 86_400.0, 86_400.0],
             ),
-            start_timeout: times(
+            start_timeout: time_range(
                 section,
                 ["start_timeout_min", "start_timeout_max"],
                 [0.1, 600.0, 30.0],
             ),
-            stop_grace: times(section, ["stop_grace_min", "stop_grace_max"], [0.1, 60.0, 5.0]),
-            answer_timeout: times(
+            stop_grace: time_range(section, ["stop_grace_min", "stop_grace_max"], [0.1, 60.0, 5.0]),
+            answer_timeout: time_range(
                 section,
                 ["answer_timeout_min", "answer_timeout_max"],
                 [1.0, 2_592_000.0, 86_400.0],
             ),
-            heartbeat: times(section, ["heartbeat_min", "heartbeat_max"], [1.0, 3600.0, 30.0]),
-            session_timeout: times(
+            heartbeat: time_range(section, ["heartbeat_min", "heartbeat_max"], [1.0, 3600.0, 30.0]),
+            session_timeout: time_range(
                 section,
                 ["session_timeout_min", "session_timeout_max"],
                 [60.0, 86_400.0, 1800.0],
             ),
-            dedup_window: times(
+            dedup_window: time_range(
                 section,
                 ["dedup_window_min", "dedup_window_max"],
                 [0.1, 3600.0, 60.0],
             ),
-            max_concurrent: counts(section, "max_concurrent_max", [1, 1000, 10]),
+            max_concurrent: count_range(section, "max_concurrent_max", [1, 1000, 10]),
             queue: QueueBounds {
-                depth: counts(section, "queue_depth_max", [0, 1000, 10]),
-                timeout: times(
+                depth: count_range(section, "queue_depth_max", [0, 1000, 10]),
+                timeout: time_range(
                     section,
                     ["queue_timeout_min", "queue_timeout_max"],
                     [1.0, 86_400.0, 1800.0],
                 ),
             },
             retry: RetryBounds {
-                max: counts(section, "retry_max", [0, 10, 3]),
-                base: times(section, ["retry_base_min", "retry_base_max"], [0.0, 3600.0, 1.0]),
+                max: count_range(section, "retry_max", [0, 10, 3]),
+                base: time_range(section, ["retry_base_min", "retry_base_max"], [0.0, 3600.0, 1.0]),
             },
             sizes: SizeBounds {
-                input: counts(section, "max_input_bytes_max", [1, 64 << 20, 1 << 20]),
-                output: counts(section, "max_output_bytes_max", [1, 1 << 30, 10 << 20]),
+                input: count_range(section, "max_input_bytes_max", [1, 64 << 20, 1 << 20]),
+                output: count_range(section, "max_output_bytes_max", [1, 1 << 30, 10 << 20]),
             },
         };
         table.finish();
@@ -102,7 +102,11 @@ impl AgentSettingBounds {
 }
 
 /// Reads the bounds of a time, given as minimum, maximum and default; the default is clamped to changed bounds.
-fn times(section: &mut Section<'_>, keys: [&'static str; 2], bounds: [f64; 3]) -> ValueBounds<f64> {
+fn time_range(
+    section: &mut Section<'_>,
+    keys: [&'static str; 2],
+    bounds: [f64; 3],
+) -> ValueBounds<f64> {
     let ([min_key, max_key], [min, max, default]) = (keys, bounds);
     let min_position = section.entry(min_key).map(|entry| entry.position);
     let min = section.seconds(min_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, min)).as_secs_f64();
@@ -117,7 +121,11 @@ fn times(section: &mut Section<'_>, keys: [&'static str; 2], bounds: [f64; 3]) -
 }
 
 /// Reads the bounds of a number whose minimum is fixed.
-fn counts(section: &mut Section<'_>, max_key: &'static str, bounds: [u64; 3]) -> ValueBounds<u64> {
+fn count_range(
+    section: &mut Section<'_>,
+    max_key: &'static str,
+    bounds: [u64; 3],
+) -> ValueBounds<u64> {
     let [min, max, default] = bounds;
     let max = section.count(max_key, ValueBounds::new(min, MAX_BOUND_COUNT, max));
     ValueBounds::new(min, max, default.clamp(min, max))

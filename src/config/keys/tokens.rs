@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
+use algonius_actors::model::access::principal::{NewToken, Right, Scope};
 use algonius_actors::model::id::AgentId;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
@@ -16,7 +16,7 @@ use crate::config::table::{Positioned, Section, ValueShape, value};
 const MIN_TOKEN_CHARS: usize = 32;
 
 /// Reads every token; `agents` are the ids that exist.
-pub(crate) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<ConfiguredToken> {
+pub(crate) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<NewToken> {
     let reader = root.reader;
     let mut names_by_hash: BTreeMap<[u8; 32], String> = BTreeMap::new();
     let mut seeds = Vec::new();
@@ -38,19 +38,14 @@ fn token(
     mut section: Section<'_>,
     name: &Positioned<String>,
     agents: &[AgentId],
-) -> Option<ConfiguredToken> {
+) -> Option<NewToken> {
     let text = read_token_text(&mut section, name);
     let rights = rights(&mut section);
     let agents = allowed_agents(&mut section, agents);
     let expires = expires(&mut section);
     section.finish();
     let hash = Sha256::digest(text?).into();
-    Some(ConfiguredToken {
-        name: name.value.clone(),
-        hash,
-        scope: Scope { rights, agents },
-        expires,
-    })
+    Some(NewToken { name: name.value.clone(), hash, scope: Scope { rights, agents }, expires })
 }
 
 /// Returns the token's text, from one of two sources, and registers it for redaction.

@@ -207,7 +207,7 @@ impl<'c> Section<'c> {
         None
     }
 
-    /// Reads one of a few words like [`keyword`](Self::keyword). A word of `future` is not supported yet.
+    /// Reads one of a few words like [`keyword`](Self::keyword). A word of `unsupported` is not supported yet.
     pub(crate) fn supported_keyword<T: Copy>(
         &mut self,
         key: &'static str,

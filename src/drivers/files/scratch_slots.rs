@@ -269,8 +269,8 @@ pub(in crate::drivers) fn attempt_folder(
 
 impl ScratchSlots {
     /// Removes the folders of executions that ended while the service was down; `is_continued` returns true if a folder
-    /// name belongs to an execution that continues, and `held` are the slots of such executions. What is left at the
-    /// deadline stays until the next start. Returns the number of removed folders.
+    /// name belongs to an execution that continues, and `held_slots` are the slots of such executions. What is left at
+    /// the deadline stays until the next start. Returns the number of removed folders.
     pub(in crate::drivers) fn sweep(
         &self,
         (runtime_dir, deadline): (&Path, Instant),

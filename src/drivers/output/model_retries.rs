@@ -20,7 +20,7 @@ pub(in crate::drivers) struct RetryCounter {
 }
 
 impl RetryCounter {
-    /// Returns a counter, or `None` if the contract has no pattern.
+    /// Returns a counter, or `None` if the rules have no pattern.
     pub(in crate::drivers) fn new(
         rules: &OwnRetryRules,
         failed_requests: &watch::Sender<u32>,
@@ -48,7 +48,7 @@ impl RetryCounter {
     }
 }
 
-/// Returns once the program has reported as many failed requests as the contract allows.
+/// Returns once the program has reported as many failed requests as the rules allow.
 pub(in crate::drivers) async fn wait_until_exhausted(
     rules: &OwnRetryRules,
     mut failed_requests: watch::Receiver<u32>,

@@ -95,7 +95,7 @@ impl SharedDriverContext {
     }
 
     /// Removes the folders of executions that ended while the service was down; `is_continued` returns true if an
-    /// execution continues, and `slots` are the slots of those that do. May block for some seconds.
+    /// execution continues, and `held_slots` are the slots of those that do. May block for some seconds.
     pub fn remove_stale_folders(
         &self,
         is_continued: &dyn Fn(&str) -> bool,

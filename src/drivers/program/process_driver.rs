@@ -201,13 +201,13 @@ async fn run_attempt(
         // claim will come.
         let claim_timeout = if commands.is_holder_lost() { Duration::ZERO } else { CLAIM_TIMEOUT };
         let mut release_orders = commands.clone();
-        let ended_run = tokio::select! {
-            ended_run = running.run(process_io, &reporter, commands.clone()) => Some(ended_run),
+        let attempt_end = tokio::select! {
+            attempt_end = running.run(process_io, &reporter, commands.clone()) => Some(attempt_end),
             _ = release_orders.wait_for_release() => None,
             () = running.wait_until_claimed() => None,
         };
-        match ended_run {
-            Some(ended_run) if ended_run.is_session_lost() && !commands.is_stopped() => {
+        match attempt_end {
+            Some(attempt_end) if attempt_end.is_session_lost() && !commands.is_stopped() => {
                 // The program lost its session before any work, so a new attempt can repeat it.
                 running.clean_up().await;
                 let SharedDriverContext { sessions, .. } = &*attempt.context;
@@ -219,11 +219,11 @@ async fn run_attempt(
                 }
                 source = ProgramSource::New;
             }
-            Some(mut ended_run) => {
+            Some(mut attempt_end) => {
                 // Before the report: after it the next message of the conversation may start and look for its session.
-                attempt.store_session(&mut ended_run, &reporter).await;
+                attempt.store_session(&mut attempt_end, &reporter).await;
                 // Before `release_or_detach`, which waits for the holder: it orders the clean-up only after the report.
-                ended_run.report(reporter);
+                attempt_end.report(reporter);
                 release_or_detach(running, commands, claim_timeout).await;
                 return;
             }
@@ -255,8 +255,8 @@ impl AttemptStart {
     }
 
     /// Stores the session of a successful run. The answer does not depend on it.
-    async fn store_session(&self, ended_run: &mut AttemptEnd, reporter: &Reporter) {
-        let Some(reported_id) = ended_run.take_session_id() else { return };
+    async fn store_session(&self, attempt_end: &mut AttemptEnd, reporter: &Reporter) {
+        let Some(reported_id) = attempt_end.take_session_id() else { return };
         let SharedDriverContext { sessions, .. } = &*self.context;
         if let Err(error) = self
             .session

@@ -31,7 +31,7 @@ pub(super) use self::dialogue::DialoguePlan;
 use self::dialogue::RunningDialogue;
 pub(super) use self::end_report::AttemptEnd;
 use self::end_report::ExitReport;
-use self::network_check::note_missing_network;
+use self::network_check::warn_if_offline;
 use self::outcome_evaluator::OutcomeEvaluator;
 use self::read_output::wait_until_answered;
 use super::limit_monitor;
@@ -53,7 +53,7 @@ pub(super) struct RunningProcess {
     folder: Option<ScratchDir>,
     /// Program's account of the memory for output.
     account: MemoryAccount,
-    /// Judge of the run, which knows its program and its work.
+    /// Evaluator of the outcome, which knows its program and its work.
     evaluator: OutcomeEvaluator,
 }
 
@@ -138,7 +138,7 @@ impl RunningProcess {
                 (self.exit_after_output(end_future, reporter).await, output)
             }
             never = self.report_waits(reporter) => match never {},
-            never = note_missing_network(&self.evaluator.program, reporter) => match never {},
+            never = warn_if_offline(&self.evaluator.program, reporter) => match never {},
         };
         // Before the judgement: only afterwards are the usage and the refusals of the control group final.
         self.tree.kill_all_processes().await;

@@ -40,7 +40,7 @@ pub(super) async fn run_turn(
 ) {
     let turn = SessionTurn { attempt, pool, commands };
     match Box::pin(turn.run(&reporter, &gauge)).await {
-        Ok(ended_run) => ended_run.report(reporter),
+        Ok(attempt_end) => attempt_end.report(reporter),
         Err(failure) => reporter.report_exit(Err(failure), None),
     }
 }
@@ -69,9 +69,9 @@ impl SessionTurn {
         }
         loop {
             // Boxed: the redactors of its output would make this future, and all futures around it, too large.
-            let ended_run = Box::pin(self.run_once(reporter, gauge)).await?;
-            if !ended_run.is_session_lost() || self.commands.is_stopped() {
-                return Ok(ended_run);
+            let attempt_end = Box::pin(self.run_once(reporter, gauge)).await?;
+            if !attempt_end.is_session_lost() || self.commands.is_stopped() {
+                return Ok(attempt_end);
             }
             // The program lost its session before any work, so a new process can repeat the message.
             let SharedDriverContext { sessions, .. } = &*self.attempt.context;
@@ -174,8 +174,8 @@ impl SessionTurn {
             stdin: spawned.stdin,
             program_exit: spawned.exit,
             tree: spawned.tree,
-            account: spawned.account,
-            folder,
+            memory_account: spawned.account,
+            scratch_dir: folder,
             allowed_folders,
             dialect,
             start_settings: process_key,
@@ -197,8 +197,11 @@ impl SessionTurn {
         let ReceivedAnswer { end, summary, stdout, stderr } =
             Box::pin(self.exchange_message(&mut reserved.process, dialogue, reporter)).await?;
         let is_long = [&stdout, &stderr, &summary.text].iter().any(|text| text.raw.is_long());
-        let reader_permit =
-            if is_long { reserved.process.account.acquire_reader_permit().await } else { None };
+        let reader_permit = if is_long {
+            reserved.process.memory_account.acquire_reader_permit().await
+        } else {
+            None
+        };
         let exit = match &end {
             AnswerEnd::Over => success_exit(),
             AnswerEnd::Exit(exit) => *exit,
@@ -227,9 +230,9 @@ impl SessionTurn {
             self.attempt.session.evaluate_output(&self.attempt.program, exit, [stdout, stderr]);
         drop(reader_permit);
         let exit_code = if matches!(end, AnswerEnd::Exit(_)) { exit.code() } else { None };
-        let mut ended_run = AttemptEnd { result, exit_code, interruption, session_update };
-        self.return_or_end(&end, reserved, &mut ended_run, reporter).await;
-        Ok(Ok(ended_run))
+        let mut attempt_end = AttemptEnd { result, exit_code, interruption, session_update };
+        self.return_or_end(&end, reserved, &mut attempt_end, reporter).await;
+        Ok(Ok(attempt_end))
     }
 
     /// Returns a running program to the pool for the next message, and ends any other.
@@ -237,10 +240,10 @@ impl SessionTurn {
         &self,
         end: &AnswerEnd,
         mut reserved: ReservedProcess,
-        ended_run: &mut AttemptEnd,
+        attempt_end: &mut AttemptEnd,
         reporter: &Reporter,
     ) {
-        let reported_id = ended_run.take_session_id();
+        let reported_id = attempt_end.take_session_id();
         reserved.process.progress.session = reporter
             .session()
             .or(reserved.process.progress.session)

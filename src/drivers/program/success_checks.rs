@@ -51,7 +51,7 @@ pub(super) struct CheckLaunch {
 }
 
 impl SuccessChecks {
-    /// Returns true if the contract has any check.
+    /// Returns true if the criteria have any check.
     pub(super) const fn is_required(criteria: &SuccessCriteria) -> bool {
         criteria.schema.is_some() || criteria.artifact.is_some() || criteria.check.is_some()
     }

@@ -99,7 +99,7 @@ async fn read_program_output(
         work,
         session: AttemptSession::default(),
     };
-    let (_order_sender, commands) = LeaseCommandSender::channel();
+    let (_command_sender, commands) = LeaseCommandSender::channel();
     let StartedProgram { spawned, folder, .. } =
         attempt.launch(&commands).await.map_err(|failure| {
             tracing::debug!(%failure, "failed to query version of program");

@@ -44,7 +44,7 @@ pub(in crate::drivers) struct StdioExchange {
     turn: StdioTurn,
     /// True if the bytes of an answer are events, false if they are text.
     reads_events: bool,
-    /// Orders that may cancel the turn.
+    /// Commands that may cancel the turn.
     commands: Option<LeaseCommandReceiver>,
     unwritten_bytes: Vec<u8>,
 }
@@ -118,7 +118,7 @@ impl StdioExchange {
                     }
                 }
                 () = wait_for_stop(commands) => {
-                    // The order stays in the channel, and would be found again at once.
+                    // The command stays in the channel, and would be found again at once.
                     *commands = None;
                     let Some(interrupt) = self.turn.interrupt_bytes() else {
                         return Ok(ExchangeEnd::Stopped);
@@ -238,7 +238,7 @@ async fn sleep_until_quiet(until: Option<Instant>) {
 
 async fn wait_for_stop(commands: &mut Option<LeaseCommandReceiver>) {
     match commands {
-        Some(orders) => orders.wait_for_stop().await,
+        Some(commands) => commands.wait_for_stop().await,
         None => std::future::pending().await,
     }
 }

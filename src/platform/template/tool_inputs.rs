@@ -152,7 +152,7 @@ impl ToolTemplate<'_> {
     }
 }
 
-/// Returns an engine that writes [`MARK`] before each value.
+/// Returns an engine that writes [`VALUE_MARK`] before each value.
 fn marking_engine() -> Environment<'static> {
     let mut environment = engine();
     environment.set_formatter(|output, state, value| {

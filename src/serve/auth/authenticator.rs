@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use algonius_actors::decide::access::lockout;
 use algonius_actors::model::access::endpoint_config::CallerAuth;
-use algonius_actors::model::access::principal::{Caller, ConfiguredToken, Right, Scope, Token};
+use algonius_actors::model::access::principal::{Caller, NewToken, Right, Scope, Token};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -65,12 +65,10 @@ pub struct Authenticator {
 /// Returns the anonymous principals: one for each agent that allows anonymous access. Nobody has the token of such a
 /// principal, because the token consists of random bytes and has no text.
 #[must_use]
-pub fn anonymous_principals<'s>(
-    specs: impl IntoIterator<Item = &'s AgentSpec>,
-) -> Vec<ConfiguredToken> {
+pub fn anonymous_principals<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) -> Vec<NewToken> {
     let open_agents = specs.into_iter().filter(|spec| spec.endpoint_config.allows_anonymous);
     open_agents
-        .map(|spec| ConfiguredToken {
+        .map(|spec| NewToken {
             name: ANONYMOUS_PRINCIPAL_NAME.to_owned(),
             // Random bytes: a fixed value could be read in the source code.
             hash: Sha256::digest(
@@ -93,12 +91,11 @@ impl Authenticator {
     pub fn new<'s>(
         tokens: Vec<Token>,
         specs: impl IntoIterator<Item = &'s AgentSpec>,
-        anonymous_principals: &[ConfiguredToken],
+        anonymous_principals: &[NewToken],
     ) -> Self {
         let anonymous_caller = |id: &AgentId| {
-            let is_principal_of_agent = |seed: &&ConfiguredToken| {
-                seed.scope.agents.as_deref() == Some(std::slice::from_ref(id))
-            };
+            let is_principal_of_agent =
+                |seed: &&NewToken| seed.scope.agents.as_deref() == Some(std::slice::from_ref(id));
             let hash = anonymous_principals.iter().find(is_principal_of_agent)?.hash;
             tokens.iter().find(|token| token.hash == hash).map(caller_of)
         };

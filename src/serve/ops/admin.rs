@@ -5,7 +5,7 @@ mod environment;
 use std::path::Path;
 
 use algonius_a2a::problem;
-use algonius_actors::model::access::principal::{Caller, ConfiguredToken, Right, Scope};
+use algonius_actors::model::access::principal::{Caller, NewToken, Right, Scope};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
@@ -44,8 +44,8 @@ pub struct TokenSpec {
 impl TokenSpec {
     /// Returns the token for a text with this digest.
     #[must_use]
-    pub fn into_seed(self, hash: [u8; 32]) -> ConfiguredToken {
-        ConfiguredToken { name: self.name, hash, scope: self.scope, expires: self.expires }
+    pub fn into_seed(self, hash: [u8; 32]) -> NewToken {
+        NewToken { name: self.name, hash, scope: self.scope, expires: self.expires }
     }
 }
 

@@ -36,7 +36,7 @@
 //! | `FAKE_ACP_LOG` | file: a line per line read, `HASH<tab>PID<tab>LINE`; an answer to no open request adds `unexpected<tab>PID<tab>ID` |
 //! | `FAKE_ACP_RAN` | file: a line per executed tool, `PID<tab>SESSION<tab>CALL<tab>COMMAND, PATH or NAME` |
 //! | `FAKE_ACP_MODES` | modes, the first one is the initial one; default `ask,auto` |
-//! | `FAKE_ACP_ASK_MODES` | modes in which tools request permission; default `client_requests` |
+//! | `FAKE_ACP_ASK_MODES` | modes in which tools request permission; default `ask` |
 //! | `FAKE_ACP_CONFIRM` | `set_mode` is confirmed (`yes`), refused (`no`), or answered without effect (`silent`) |
 //! | `FAKE_ACP_MODE_AFTER_RESUME` | `kept`, or `reset` to the initial mode |
 //! | `FAKE_ACP_RESUME` | `resume` (default), `load`, or `none` |

@@ -19,7 +19,7 @@ pub(in crate::agent) enum AdmissionDecision {
     /// The request waits for the end of this execution, which has the same content and is in progress.
     Coalesce(ExecutionId),
     /// The same message was sent before: the submitter receives this earlier execution.
-    Join(ExecutionId),
+    ReturnOriginal(ExecutionId),
     /// The request is not recorded.
     Reject(Failure),
 }
@@ -29,7 +29,7 @@ impl AdmissionDecision {
     pub(in crate::agent) const fn is_recorded(&self) -> bool {
         match self {
             Self::Admit | Self::TakeResult(_) | Self::Coalesce(_) => true,
-            Self::Join(_) | Self::Reject(_) => false,
+            Self::ReturnOriginal(_) | Self::Reject(_) => false,
         }
     }
 }
@@ -43,20 +43,20 @@ pub(in crate::agent) fn decide_after_recording(
         Ok(RecordingResult::Recorded) => AdmissionDecision::Admit,
         Ok(RecordingResult::EquivalentSucceeded(source)) => AdmissionDecision::TakeResult(source),
         Ok(RecordingResult::Equivalent(source)) => AdmissionDecision::Coalesce(source),
-        Ok(RecordingResult::Duplicate(original)) => AdmissionDecision::Join(original),
-        Ok(RecordingResult::Conflict) => AdmissionDecision::Reject(message_reused()),
+        Ok(RecordingResult::Duplicate(original)) => AdmissionDecision::ReturnOriginal(original),
+        Ok(RecordingResult::Conflict) => AdmissionDecision::Reject(message_reused_failure()),
         Ok(RecordingResult::QuestionClosed) => {
             AdmissionDecision::Reject(no_open_question_failure())
         }
         Err(error) => {
             tracing::error!(%agent, %error, "accept failed");
-            AdmissionDecision::Reject(request_not_recorded())
+            AdmissionDecision::Reject(request_not_recorded_failure())
         }
     }
 }
 
 /// Returns the rejection of a message whose id was used before.
-pub(crate) fn message_reused() -> Failure {
+pub(crate) fn message_reused_failure() -> Failure {
     Failure::new(Code::MessageReused, "this message id or key was used for another message")
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn no_open_question_failure() -> Failure {
 }
 
 /// Returns the rejection of a request that the ledger did not record.
-fn request_not_recorded() -> Failure {
+fn request_not_recorded_failure() -> Failure {
     let message =
         "the request was not recorded, because the disk of the ledger is full or cannot be written";
     Failure::new(Code::LedgerUnavailable, message)
@@ -81,13 +81,19 @@ mod tests {
         let (agent, other) = (AgentId::new("worker").unwrap(), ExecutionId::fresh());
         let decided = |result| decide_after_recording(&agent, Ok(result));
         assert_eq!(decided(RecordingResult::Recorded), AdmissionDecision::Admit);
-        assert_eq!(decided(RecordingResult::Duplicate(other)), AdmissionDecision::Join(other));
+        assert_eq!(
+            decided(RecordingResult::Duplicate(other)),
+            AdmissionDecision::ReturnOriginal(other)
+        );
         assert_eq!(decided(RecordingResult::Equivalent(other)), AdmissionDecision::Coalesce(other));
         assert_eq!(
             decided(RecordingResult::EquivalentSucceeded(other)),
             AdmissionDecision::TakeResult(other)
         );
-        assert_eq!(decided(RecordingResult::Conflict), AdmissionDecision::Reject(message_reused()));
+        assert_eq!(
+            decided(RecordingResult::Conflict),
+            AdmissionDecision::Reject(message_reused_failure())
+        );
         assert_eq!(
             decided(RecordingResult::QuestionClosed),
             AdmissionDecision::Reject(no_open_question_failure())

@@ -143,7 +143,7 @@ impl Recording {
     fn dedup_keys(&self, turn: u32) -> DedupKeys {
         let mut keys = self.keys.dedup;
         if has_reusable_message_id(&self.spec, &self.request) {
-            keys.message = self.services.keyring.unique_key(self.id, turn);
+            keys.message = self.services.keyed_hasher.unique_key(self.id, turn);
         }
         keys
     }
@@ -160,7 +160,7 @@ impl Recording {
             Trigger::Hop(_) => false,          // Each step of a team is intended.
         };
         let since = self.received_at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
-        is_candidate.then(|| (services.keyring.content_key(request, self.keys.digest), since))
+        is_candidate.then(|| (services.keyed_hasher.content_key(request, self.keys.digest), since))
     }
 
     /// Returns the redacted parameters of a request, and true if redaction left them unchanged.

@@ -44,7 +44,7 @@ pub(in crate::agent) struct QueuedRequest {
 }
 
 impl QueuedRequest {
-    /// Creates an entry without a submitter, which waits since `since`.
+    /// Creates an entry without a submitter, which waits since `queued_since`.
     pub(in crate::agent) fn new(
         request: Arc<Request>,
         starting_point: StartingPoint,

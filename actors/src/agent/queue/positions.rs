@@ -53,7 +53,7 @@ impl RequestQueue {
     fn notice_timing(&mut self) -> NoticeTiming {
         if self.entries.len() <= MAX_SHORT_QUEUE_LENGTH {
             NoticeTiming::Now
-        } else if mem::replace(&mut self.is_notice_scheduled, true) {
+        } else if mem::replace(&mut self.is_position_notice_scheduled, true) {
             NoticeTiming::AlreadyScheduled
         } else {
             NoticeTiming::After(notice_interval(self.entries.len()))
@@ -62,7 +62,7 @@ impl RequestQueue {
 
     /// Notifies all entries of a long queue, after its pause.
     pub(in crate::agent) fn send_due_notices(&mut self, condition: Option<WaitCondition>) {
-        self.is_notice_scheduled = false;
+        self.is_position_notice_scheduled = false;
         self.notify_all(condition);
     }
 

@@ -49,14 +49,14 @@ impl RequestQueue {
     /// Returns the wait for which a timer must start, unless one runs.
     fn arm_timer(&mut self, extra_time: Duration) -> Option<Duration> {
         let first_time_left = self.answered().next().and_then(|id| self.time_left(id, extra_time));
-        let wait = first_time_left.filter(|_| !self.has_timer)?;
-        self.has_timer = true;
+        let wait = first_time_left.filter(|_| !self.has_timeout_timer)?;
+        self.has_timeout_timer = true;
         Some(wait)
     }
 
     /// Ignores the running timer, because it has ended or may end too late.
     pub(in crate::agent) const fn forget_timer(&mut self) {
-        self.has_timer = false;
+        self.has_timeout_timer = false;
     }
 
     /// Returns the entries whose timeout has expired.

@@ -77,7 +77,7 @@ impl RunningExecutions {
             progress.set_queue_position(None) // The execution has left the queue.
         });
         let retries = ExecutionRetries::new(&spec, &starting_point);
-        let (agent, agent_on_failure) = (tasks.agent().clone(), tasks.agent().clone());
+        let (agent, agent_for_failures) = (tasks.agent().clone(), tasks.agent().clone());
         let args = ExecutionArgs {
             id,
             plan: ExecutionPlan { first_event, policy: ExecutionPolicy::from_spec(&spec) },
@@ -91,7 +91,7 @@ impl RunningExecutions {
             span,
             on_slot_released: Box::new(move || _ = agent.cast(AgentMsg::Finished(id))),
             on_attempt_failed: Arc::new(move |report| {
-                _ = agent_on_failure.cast(AgentMsg::AttemptFailed(id, Box::new(report)));
+                _ = agent_for_failures.cast(AgentMsg::AttemptFailed(id, Box::new(report)));
             }),
         };
         if let Some(actor) = spawn(args, tasks) {

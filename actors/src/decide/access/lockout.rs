@@ -14,7 +14,7 @@ pub const MAX_REMEMBERED_ADDRESSES: usize = 10_000;
 
 /// Maximum number of stored failures and blocks, of all addresses together. Limits the memory if the configuration lets
 /// an address fail very often.
-pub const MAX_STORED_FAILURES: usize = 100_000;
+pub const MAX_STORED_ENTRIES: usize = 100_000;
 
 /// Multiple of the failures allowed per credential after which the whole address is blocked, however few its
 /// credentials are. Limits the work of one decision.
@@ -23,7 +23,7 @@ const ADDRESS_BLOCK_FACTOR: usize = 4;
 /// Prefix of an IPv4 address that is mapped to IPv6.
 const IPV4_MAPPED_PREFIX: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/// Network that a request comes from. A whole /64 network of IPv6 counts as one origin, because one caller
+/// Network that a request comes from. A whole /64 network of IPv6 counts as one network, because one caller
 /// can use all of its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClientNetwork {
@@ -34,7 +34,7 @@ pub enum ClientNetwork {
 }
 
 impl ClientNetwork {
-    /// Returns the origin of an IPv6 address; a mapped IPv4 address becomes an IPv4 origin.
+    /// Returns the network of an IPv6 address; a mapped IPv4 address becomes an IPv4 network.
     #[must_use]
     pub fn from_v6(octets: [u8; 16]) -> Self {
         if let Some([a, b, c, d]) = octets.strip_prefix(&IPV4_MAPPED_PREFIX) {
@@ -80,7 +80,7 @@ pub struct LockoutTable {
     histories: BTreeMap<ClientNetwork, FailureHistory>,
     /// The known addresses in the order of their last failures.
     addresses_by_last_failure: BTreeMap<u64, ClientNetwork>,
-    last_order: u64,
+    last_failure_number: u64,
     /// Failures and blocked credentials in the table.
     entry_count: usize,
 }
@@ -93,7 +93,7 @@ impl LockoutTable {
             spec,
             histories: BTreeMap::new(),
             addresses_by_last_failure: BTreeMap::new(),
-            last_order: 0,
+            last_failure_number: 0,
             entry_count: 0,
         }
     }
@@ -102,14 +102,15 @@ impl LockoutTable {
     #[must_use]
     pub fn remaining_block(
         &self,
-        origin: ClientNetwork,
+        network: ClientNetwork,
         digest: CredentialDigest,
         now: Duration,
     ) -> Option<Duration> {
-        let history = self.histories.get(&origin)?;
-        let own_blocks = history.blocked.iter().filter(|(credential, _)| *credential == digest);
+        let history = self.histories.get(&network)?;
+        let credential_blocks =
+            history.blocked.iter().filter(|(credential, _)| *credential == digest);
         let block_ends =
-            own_blocks.map(|(_, blocked_until)| *blocked_until).chain(history.blocked_until);
+            credential_blocks.map(|(_, blocked_until)| *blocked_until).chain(history.blocked_until);
         let remaining = block_ends.max()?.checked_sub(now)?;
         (!remaining.is_zero()).then_some(remaining)
     }
@@ -117,20 +118,20 @@ impl LockoutTable {
     /// Counts a wrong credential. A blocked credential is not counted, so a block is never extended.
     pub fn record_failure(
         &mut self,
-        origin: ClientNetwork,
+        network: ClientNetwork,
         digest: CredentialDigest,
         now: Duration,
     ) -> LockoutDecision {
-        if self.remaining_block(origin, digest, now).is_some() {
+        if self.remaining_block(network, digest, now).is_some() {
             return LockoutDecision::NoNewBlock;
         }
         let spec = self.spec;
-        let history = self.touch(origin);
+        let history = self.touch(network);
         let before = history.entry_count();
         let decision = history.record_failure(digest, now, spec);
         let after = history.entry_count();
         self.entry_count = self.entry_count - before + after;
-        while self.entry_count > MAX_STORED_FAILURES && self.histories.len() > 1 {
+        while self.entry_count > MAX_STORED_ENTRIES && self.histories.len() > 1 {
             self.forget_oldest();
         }
         decision
@@ -143,16 +144,17 @@ impl LockoutTable {
     }
 
     /// Returns the history of an address, which becomes the latest one that failed.
-    fn touch(&mut self, origin: ClientNetwork) -> &mut FailureHistory {
-        self.last_order += 1;
-        if !self.histories.contains_key(&origin) && self.histories.len() >= MAX_REMEMBERED_ADDRESSES
+    fn touch(&mut self, network: ClientNetwork) -> &mut FailureHistory {
+        self.last_failure_number += 1;
+        if !self.histories.contains_key(&network)
+            && self.histories.len() >= MAX_REMEMBERED_ADDRESSES
         {
             self.forget_oldest();
         }
-        let history = self.histories.entry(origin).or_default();
+        let history = self.histories.entry(network).or_default();
         self.addresses_by_last_failure.remove(&history.last_failure_order);
-        history.last_failure_order = self.last_order;
-        self.addresses_by_last_failure.insert(self.last_order, origin);
+        history.last_failure_order = self.last_failure_number;
+        self.addresses_by_last_failure.insert(self.last_failure_number, network);
         history
     }
 
@@ -160,7 +162,7 @@ impl LockoutTable {
         let oldest = self
             .addresses_by_last_failure
             .pop_first()
-            .and_then(|(_, origin)| self.histories.remove(&origin));
+            .and_then(|(_, network)| self.histories.remove(&network));
         self.entry_count -= oldest.map_or(0, |history| history.entry_count());
     }
 }

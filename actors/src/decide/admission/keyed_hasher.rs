@@ -12,7 +12,7 @@ use crate::model::execution::request::{DedupKeys, Overrides, Request, RequestKey
 use crate::model::id::ExecutionId;
 use crate::model::interaction::Question;
 
-/// Keyring that computes digests with the key of one instance. Clones are cheap.
+/// Hasher that computes digests with the key of one instance. Clones are cheap.
 #[derive(Clone)]
 pub struct KeyedHasher {
     /// HMAC state after the key. The key cannot be recovered from it.
@@ -22,12 +22,12 @@ pub struct KeyedHasher {
 impl std::fmt::Debug for KeyedHasher {
     /// Hides the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keyring")
+        f.write_str("KeyedHasher")
     }
 }
 
 impl KeyedHasher {
-    /// Creates a keyring from the persisted key.
+    /// Creates a hasher from the persisted key.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         let mut block = Key::<Hmac<Sha256>>::default(); // A short key is one with zeros behind it.
@@ -184,10 +184,10 @@ mod tests {
 
     #[test]
     fn part_boundaries_change_the_digest() {
-        let keyring = KeyedHasher::new([7; 32]);
-        assert_ne!(keyring.digest(["ab", "c"]), keyring.digest(["a", "bc"]));
-        assert_ne!(keyring.digest(["ab"]), keyring.digest(["ab", ""]));
-        assert_eq!(keyring.digest(["ab", "c"]), keyring.digest(["ab", "c"]));
+        let keyed_hasher = KeyedHasher::new([7; 32]);
+        assert_ne!(keyed_hasher.digest(["ab", "c"]), keyed_hasher.digest(["a", "bc"]));
+        assert_ne!(keyed_hasher.digest(["ab"]), keyed_hasher.digest(["ab", ""]));
+        assert_eq!(keyed_hasher.digest(["ab", "c"]), keyed_hasher.digest(["ab", "c"]));
     }
 
     /// Stored keys must have the same value after a restart.
@@ -200,11 +200,11 @@ mod tests {
 
     #[test]
     fn the_digest_covers_everything_the_agent_sees() {
-        let keyring = KeyedHasher::new([7; 32]);
+        let keyed_hasher = KeyedHasher::new([7; 32]);
         let digest_with = |change: &dyn Fn(&mut Request)| {
             let mut request = request();
             change(&mut request);
-            keyring.body_digest(&request)
+            keyed_hasher.body_digest(&request)
         };
         let single_entry = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
         let part_with_filename = |name: &str| {

@@ -9,7 +9,7 @@ use crate::model::agent::success_criteria::UsageRules;
 /// Returns the sums of the numbers that the named groups capture over all matches in the texts; empty if nothing
 /// matches.
 #[must_use]
-pub fn find(rules: &UsageRules, texts: [&str; 2]) -> BTreeMap<String, Number> {
+pub fn sum_usage(rules: &UsageRules, texts: [&str; 2]) -> BTreeMap<String, Number> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let Some(regex) = &rules.regex else { return BTreeMap::new() };
     for captures in texts.iter().flat_map(|text| regex.captures_iter(text)) {
@@ -49,7 +49,7 @@ mod tests {
 
     fn found_counts(regex: &str, texts: [&str; 2]) -> Vec<(String, u64)> {
         let rules = UsageRules { regex: Some(Regex::new(regex).unwrap()) };
-        let counts = find(&rules, texts).into_iter();
+        let counts = sum_usage(&rules, texts).into_iter();
         counts.map(|(name, number)| (name, number.as_u64().unwrap())).collect()
     }
 
@@ -66,6 +66,6 @@ mod tests {
         );
         assert_eq!(found_counts(regex, ["nothing", "k in"]), []);
         assert_eq!(found_counts(regex, ["99999999999999999999 in", ""]), []);
-        assert_eq!(find(&UsageRules::default(), ["1 in", ""]), BTreeMap::new());
+        assert_eq!(sum_usage(&UsageRules::default(), ["1 in", ""]), BTreeMap::new());
     }
 }

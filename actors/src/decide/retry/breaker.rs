@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::deferral::doubled_wait;
-use crate::model::agent::quota::AccountCause;
+use crate::model::agent::quota::DeferralCause;
 use crate::model::id::ExecutionId;
 
 /// Longest block: the credential is probed once in this time, whatever the provider states.
@@ -19,7 +19,7 @@ const CLOCK_TOLERANCE: TimeDelta = TimeDelta::minutes(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenCircuit {
     /// Cause of the block.
-    pub cause: AccountCause,
+    pub cause: DeferralCause,
     /// Start time of the block.
     pub since: DateTime<Utc>,
     /// End time of the block.
@@ -38,7 +38,7 @@ pub enum BreakerEvent {
         /// Id of the execution.
         id: ExecutionId,
         /// Cause of the failure.
-        cause: AccountCause,
+        cause: DeferralCause,
         /// End time of the condition, if known.
         until: Option<DateTime<Utc>>,
         /// First block duration if the end time is unknown.
@@ -130,7 +130,7 @@ pub fn step(circuit: Option<OpenCircuit>, event: BreakerEvent) -> Option<OpenCir
             ..circuit
         }),
         BreakerEvent::CredentialRepaired => {
-            circuit.filter(|circuit| circuit.cause != AccountCause::CredentialRefused)
+            circuit.filter(|circuit| circuit.cause != DeferralCause::CredentialRefused)
         }
         BreakerEvent::ClosedByOperator => None,
         BreakerEvent::ProbeRequested { .. } => circuit,
@@ -173,7 +173,7 @@ mod tests {
         let (id, until) = (execution_id(id), until.map(at));
         BreakerEvent::Failed {
             id,
-            cause: AccountCause::QuotaExhausted,
+            cause: DeferralCause::QuotaExhausted,
             until,
             default_wait,
             now: at(now),
@@ -289,7 +289,7 @@ mod tests {
         };
         let refused = BreakerEvent::Failed {
             id,
-            cause: AccountCause::CredentialRefused,
+            cause: DeferralCause::CredentialRefused,
             until,
             default_wait,
             now,
@@ -309,13 +309,18 @@ mod tests {
         let quota_failure = failure_event(1, 0, Some(3600));
         let BreakerEvent::Failed { default_wait, .. } = quota_failure else { unreachable!() };
         let (id, until, now) = (execution_id(2), Some(at(20)), at(1));
-        let rate_limit =
-            BreakerEvent::Failed { id, cause: AccountCause::RateLimited, until, default_wait, now };
+        let rate_limit = BreakerEvent::Failed {
+            id,
+            cause: DeferralCause::RateLimited,
+            until,
+            default_wait,
+            now,
+        };
         let circuit = circuit_after(&[quota_failure, rate_limit]).unwrap();
-        assert_eq!((circuit.cause, circuit.until), (AccountCause::QuotaExhausted, at(3600)));
+        assert_eq!((circuit.cause, circuit.until), (DeferralCause::QuotaExhausted, at(3600)));
         assert_eq!(
             circuit_after(&[rate_limit, quota_failure]).unwrap().cause,
-            AccountCause::QuotaExhausted
+            DeferralCause::QuotaExhausted
         );
         assert_eq!(
             state_after(&[quota_failure, BreakerEvent::ClosedByOperator], 1),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::agent::quota::{AccountCause, DeferralPolicy};
+use crate::model::agent::quota::{DeferralCause, DeferralPolicy};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
@@ -24,29 +24,29 @@ pub const MAX_OVERLOADED_REQUESTS: u32 = 12;
 
 /// Returns the cause if a failure with this code defers the execution or blocks the account.
 #[must_use]
-pub const fn account_cause(code: Code) -> Option<AccountCause> {
+pub const fn account_cause(code: Code) -> Option<DeferralCause> {
     match code {
-        Code::QuotaExceeded => Some(AccountCause::QuotaExhausted),
-        Code::NotAuthenticated => Some(AccountCause::CredentialRefused),
-        Code::AgentRateLimited => Some(AccountCause::RateLimited),
-        Code::AgentOverloaded => Some(AccountCause::Overloaded),
+        Code::QuotaExceeded => Some(DeferralCause::QuotaExhausted),
+        Code::NotAuthenticated => Some(DeferralCause::CredentialRefused),
+        Code::AgentRateLimited => Some(DeferralCause::RateLimited),
+        Code::AgentOverloaded => Some(DeferralCause::Overloaded),
         _ => None,
     }
 }
 
 /// Returns the first wait if the provider states none.
 #[must_use]
-pub const fn first_wait(cause: AccountCause, deferral: &DeferralPolicy) -> Duration {
+pub const fn first_wait(cause: DeferralCause, deferral: &DeferralPolicy) -> Duration {
     match cause {
-        AccountCause::RateLimited | AccountCause::Overloaded => FIRST_BACKOFF,
-        AccountCause::QuotaExhausted | AccountCause::CredentialRefused => deferral.first_wait,
+        DeferralCause::RateLimited | DeferralCause::Overloaded => FIRST_BACKOFF,
+        DeferralCause::QuotaExhausted | DeferralCause::CredentialRefused => deferral.first_wait,
     }
 }
 
 /// Returns true if the failure means that the quota of an account is exhausted.
 #[must_use]
 pub fn is_quota_exhausted(failure: &Failure) -> bool {
-    account_cause(failure.code) == Some(AccountCause::QuotaExhausted)
+    account_cause(failure.code) == Some(DeferralCause::QuotaExhausted)
 }
 
 /// Returns the duration of a deferral after `earlier_deferrals` others; `None` if the execution is not deferred.
@@ -54,7 +54,7 @@ pub fn is_quota_exhausted(failure: &Failure) -> bool {
 /// If `retry_after` is unknown, the wait doubles each time, up to the maximum.
 #[must_use]
 pub fn deferral_wait(
-    cause: AccountCause,
+    cause: DeferralCause,
     deferral: &DeferralPolicy,
     earlier_deferrals: u32,
     retry_after: Option<Duration>,
@@ -71,7 +71,9 @@ pub fn deferral_wait(
 #[must_use]
 pub fn count_overloads(earlier_overloads: u32, failure: &Failure) -> u32 {
     match account_cause(failure.code) {
-        Some(AccountCause::Overloaded) => earlier_overloads.saturating_add(model_requests(failure)),
+        Some(DeferralCause::Overloaded) => {
+            earlier_overloads.saturating_add(model_requests(failure))
+        }
         _ => earlier_overloads,
     }
 }
@@ -91,7 +93,7 @@ pub fn overload_wait(
     let model_requests = model_requests(failure);
     let expected_requests =
         count_overloads(earlier_overloads, failure).saturating_add(model_requests);
-    let wait = deferral_wait(AccountCause::Overloaded, deferral, deferrals, retry_after)?;
+    let wait = deferral_wait(DeferralCause::Overloaded, deferral, deferrals, retry_after)?;
     let wait =
         retry_after.unwrap_or_else(|| wait.saturating_mul(model_requests).min(deferral.max_wait));
     (expected_requests <= MAX_OVERLOADED_REQUESTS).then_some(wait)
@@ -131,11 +133,11 @@ mod tests {
 
     fn waits(deferral: &DeferralPolicy, retry_after: Option<u64>) -> Vec<Option<u64>> {
         let retry_after = retry_after.map(Duration::from_secs);
-        waits_for(AccountCause::QuotaExhausted, deferral, retry_after)
+        waits_for(DeferralCause::QuotaExhausted, deferral, retry_after)
     }
 
     fn waits_for(
-        cause: AccountCause,
+        cause: DeferralCause,
         deferral: &DeferralPolicy,
         retry_after: Option<Duration>,
     ) -> Vec<Option<u64>> {
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn a_rate_limit_and_an_overload_back_off_from_five_seconds() {
         let expected = [Some(5), Some(10), Some(20), Some(40), Some(80), None];
-        for cause in [AccountCause::RateLimited, AccountCause::Overloaded] {
+        for cause in [DeferralCause::RateLimited, DeferralCause::Overloaded] {
             assert_eq!(waits_for(cause, &deferral(), None), expected);
             assert_eq!(
                 waits_for(cause, &deferral(), Some(Duration::from_secs(20)))[..5],

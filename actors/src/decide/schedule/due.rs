@@ -107,7 +107,7 @@ fn find_due_times(
 ) -> (DueTimes, DateTime<Utc>, Option<DateTime<Utc>>) {
     let window = missed.window().max(ON_TIME_TOLERANCE);
     let mut due_times = DueTimes::default();
-    let mut planned_times = recurrence.due_times_after(cursor);
+    let mut planned_times = recurrence.planned_times_after(cursor);
     let mut inspected_times = 0;
     loop {
         let Some(planned) = planned_times.next() else { return (due_times, cursor, None) };
@@ -130,7 +130,7 @@ fn find_due_times(
             let cutoff = now - TimeDelta::from_std(ON_TIME_TOLERANCE + jitter).unwrap_or_default();
             due_times.mark_count_incomplete();
             cursor = cursor.max(cutoff);
-            planned_times = recurrence.due_times_after(cursor);
+            planned_times = recurrence.planned_times_after(cursor);
         }
     }
 }

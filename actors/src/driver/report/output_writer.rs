@@ -31,7 +31,7 @@ pub struct OutputWriter {
     writes: PipelinedWrites,
     chunk_count: u32,
     offset: u64,
-    /// Division of the present text.
+    /// Splitter of the present text.
     splitter: HeadTailSplitter,
     /// Number of redactions outside of the stream.
     redactions_outside_stream: u64,
@@ -337,7 +337,7 @@ impl OutputWriter {
     }
 }
 
-/// Division of a raw text into its head, which is redacted as it arrives, and the bytes after it.
+/// Splitter of a raw text into its head, which is redacted as it arrives, and the bytes after it.
 struct HeadTailSplitter {
     /// Limits of head and tail.
     limits: HeadAndTailLimits,
@@ -348,7 +348,7 @@ struct HeadTailSplitter {
 }
 
 impl HeadTailSplitter {
-    /// Creates the division of an empty text; redaction inspects `context_bytes` before the tail.
+    /// Creates the splitter of an empty text; redaction inspects `context_bytes` before the tail.
     fn new(limit: usize, context_bytes: usize) -> Self {
         let limits = HeadAndTailLimits::from_total(limit);
         // Redaction of the tail needs text before it: a secret whose start was cut would be shown otherwise.

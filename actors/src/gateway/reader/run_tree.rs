@@ -103,8 +103,8 @@ impl ExecutionReader {
         (run, owner): (ExecutionId, PrincipalId),
         hop: &Hop,
     ) -> Result<Option<ExecutionId>, LedgerError> {
-        let Services { keyring, ledger, .. } = &self.services;
-        let key = keyring.hop_key(run, hop.number);
+        let Services { keyed_hasher, ledger, .. } = &self.services;
+        let key = keyed_hasher.hop_key(run, hop.number);
         let found = ledger.find_by_key(owner, &hop.agent, key).await?;
         Ok(found.map(|(execution, _)| execution))
     }

@@ -78,7 +78,7 @@ impl HopHandle {
     /// # Errors
     /// Returns an error if the request is rejected; then nothing was recorded.
     pub(crate) async fn submit_hop(&self, request: Request) -> Result<SubmitReply, Failure> {
-        let keys = self.services().keyring.request_keys(&request);
+        let keys = self.services().keyed_hasher.request_keys(&request);
         self.requests.send(request, keys, None).await
     }
 

@@ -102,7 +102,7 @@ pub struct Token {
 
 /// Token from the configuration; it creates or keeps the principal of that name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfiguredToken {
+pub struct NewToken {
     /// Name of the principal.
     pub name: String,
     /// SHA-256 of the token's text.

@@ -90,7 +90,8 @@ impl fmt::Display for CredentialName {
 /// Reason why an execution waits or an account is blocked. Published; values are only added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum AccountCause {
+#[schemars(rename = "AccountCause")]
+pub enum DeferralCause {
     /// The quota of the account is exhausted.
     #[default]
     QuotaExhausted,
@@ -102,7 +103,7 @@ pub enum AccountCause {
     Overloaded,
 }
 
-impl AccountCause {
+impl DeferralCause {
     /// Returns the published name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -150,7 +151,7 @@ pub struct Deferral {
     pub attempt: u32,
     /// Cause of the deferral. Records of earlier releases only contain exhausted quotas.
     #[serde(default)]
-    pub cause: AccountCause,
+    pub cause: DeferralCause,
     /// Number of requests of the turn that the model rejected because it was overloaded. Zero in records of earlier
     /// releases.
     #[serde(default)]

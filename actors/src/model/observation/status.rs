@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::alert::Alert;
 use crate::model::agent::budget::BudgetStatus;
 use crate::model::agent::queue::{QueueReason, Queued};
-use crate::model::agent::quota::{AccountCause, CredentialName};
+use crate::model::agent::quota::{CredentialName, DeferralCause};
 use crate::model::agent::{AgentKind, AgentSpec};
 use crate::model::execution::usage::UsageReading;
 use crate::model::execution::{AttemptId, ExecutionState, Outcome};
@@ -183,7 +183,7 @@ pub struct AgentStatus {
     pub program: Option<ProgramStatus>,
     /// Starts of the actor.
     #[serde(flatten)]
-    pub starts: ActorStarts,
+    pub actor_starts: ActorStarts,
     /// Work of the agent.
     #[serde(flatten)]
     pub work: AgentWork,
@@ -240,7 +240,7 @@ impl AgentStatus {
             confinement: spec.confinement().cloned(),
             resources: spec.resources(),
             program: None,
-            starts: ActorStarts::default(),
+            actor_starts: ActorStarts::default(),
             work: AgentWork {
                 capacity: spec.limits.capacity.max_running.map(Into::into),
                 queue_depth: spec.limits.capacity.max_waiting,
@@ -311,7 +311,7 @@ pub struct CredentialStatus {
     /// Display name, which reveals nothing of the credential.
     pub name: CredentialName,
     /// Cause of the block.
-    pub cause: AccountCause,
+    pub cause: DeferralCause,
     /// State of the circuit breaker: `open`: no execution starts; `half-open`: one execution may probe the credential;
     /// `tried`: one execution probes it.
     pub state: String,
@@ -344,7 +344,7 @@ pub struct AccountStatus {
     pub state: AccountState,
     /// Cause of the present or the latest block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<AccountCause>,
+    pub cause: Option<DeferralCause>,
     /// Start time of the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,

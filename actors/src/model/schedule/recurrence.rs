@@ -125,7 +125,7 @@ impl RecurrenceRule {
     }
 
     /// Iterates over the due times after the given instant, in order.
-    pub fn due_times_after(
+    pub fn planned_times_after(
         &self,
         instant: DateTime<Utc>,
     ) -> impl Iterator<Item = DateTime<Utc>> + use<> {
@@ -222,7 +222,7 @@ mod tests {
 
     fn first_times(rule: &RecurrenceRule, from: &str, count: usize) -> Vec<String> {
         let format_time = |instant: DateTime<Utc>| instant.format("%m-%dT%H:%M:%SZ").to_string();
-        rule.due_times_after(at(from)).take(count).map(format_time).collect()
+        rule.planned_times_after(at(from)).take(count).map(format_time).collect()
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Actions of [`decide::runs::steps`](crate::decide::runs::cognitive): requests to the model, calls of tools, and ends.
+//! Actions of [`decide::runs::cognitive`](crate::decide::runs::cognitive): requests to the model, calls of tools, and
+//! ends.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -168,7 +168,7 @@ impl HopSender {
     }
 
     fn input_digest(&self, request: &Request) -> String {
-        let digest = self.requests.services().keyring.body_digest(request);
+        let digest = self.requests.services().keyed_hasher.body_digest(request);
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -96,7 +96,7 @@ impl OccurrenceSubmission {
         let retryable =
             |error| DispatchResult::Retryable(crate::gateway::reader::read_failure(&error));
         if self.mode != SubmissionMode::First {
-            let key = services.keyring.dedup_keys(request).message;
+            let key = services.keyed_hasher.dedup_keys(request).message;
             match services.ledger.find_by_key(request.origin.owner, &request.agent, key).await {
                 Ok(None) if self.mode == SubmissionMode::FindOnly => {
                     return Some(DispatchResult::Expired);

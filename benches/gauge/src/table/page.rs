@@ -10,7 +10,7 @@ pub(crate) fn table(rows: &[ResultRow]) -> String {
     let mut text = "| # | What | Value | Gate, stretch | Reached | Behind it |\n\
         |---|---|---|---|---|---|\n"
         .to_owned();
-    for ResultRow { number, description, value, unit, goal, behind } in rows {
+    for ResultRow { number, description, value, unit, goal, details: behind } in rows {
         let (value, rating) = (format_number(*value), goal.rating(*value));
         let (goal, behind) = (goal_text(*goal), behind.replace('|', "\\|").replace('\n', " "));
         _ = writeln!(
@@ -34,7 +34,7 @@ fn goal_text(goal: Goal) -> String {
 /// Returns all curves as images.
 pub(crate) fn plots(curves: &[Curve]) -> String {
     let mut text = String::new();
-    for Curve { name, across, up, .. } in curves {
+    for Curve { name, x_label: across, y_label: up, .. } in curves {
         _ = writeln!(text, "![{up}, by {across}](performance/{name}.svg)\n");
     }
     text

@@ -48,8 +48,8 @@ pub(crate) fn svg(curve: &Curve) -> String {
     }
     _ = writeln!(picture, "<path d=\"{path}\" fill=\"none\" stroke=\"#26c\" stroke-width=\"2\"/>");
     let middle = f64::midpoint(LEFT, RIGHT);
-    _ = writeln!(picture, "{}", text_element((middle, BOTTOM + 40.0), "middle", &curve.across));
-    _ = writeln!(picture, "{}", text_element((LEFT, TOP - 16.0), "start", &curve.up));
+    _ = writeln!(picture, "{}", text_element((middle, BOTTOM + 40.0), "middle", &curve.x_label));
+    _ = writeln!(picture, "{}", text_element((LEFT, TOP - 16.0), "start", &curve.y_label));
     picture + "</svg>\n"
 }
 
@@ -92,8 +92,8 @@ mod tests {
     fn a_curve_starts_at_zero_with_its_points_in_order() {
         let curve = Curve {
             name: "x".to_owned(),
-            across: "agents".to_owned(),
-            up: "memory, MB".to_owned(),
+            x_label: "agents".to_owned(),
+            y_label: "memory, MB".to_owned(),
             points: vec![(1.0, 0.0), (100.0, 5.0), (10_000.0, 10.0)],
         };
         let picture = svg(&curve);

@@ -75,7 +75,7 @@ pub(crate) enum InspectedWindow {
     /// Too little of the window is visible to judge it.
     NeedsMoreText,
     /// The text from the context up to `cut` may be shown, or `replacement` in its place. The next window has the
-    /// text after `context` as its context.
+    /// text after `context_start` as its context.
     Release { cut: usize, context_start: usize, replacement: Option<(String, u64)> },
     /// The middle of a secret, which is longer than the window, is not needed.
     DropMiddle(Range<usize>, OversizedSecret),

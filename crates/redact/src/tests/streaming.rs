@@ -8,7 +8,7 @@ use super::super::{Redactor, StreamRedactor};
 use super::corpus::{SECRET_TEMPLATES, SeededRng};
 use super::{corpus, default_redactor, redactor_with_value, shows};
 
-/// Sends `any_text` through a stream in pieces whose sizes `next_size` returns.
+/// Sends `text` through a stream in pieces whose sizes `next_size` returns.
 pub(super) fn redact_in_pieces(
     redactor: Arc<Redactor>,
     text: &[u8],

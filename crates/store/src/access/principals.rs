@@ -1,6 +1,6 @@
 //! Principals and their tokens.
 
-use algonius_actors::model::access::principal::{ConfiguredToken, Token};
+use algonius_actors::model::access::principal::{NewToken, Token};
 use algonius_actors::model::id::PrincipalId;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -30,7 +30,7 @@ const SELECT_TOKENS: &str = "
 /// Tokens of the configuration, which replace those of the previous configuration.
 pub(crate) struct ReplaceSeededTokens {
     /// All tokens of the configuration.
-    pub(crate) tokens: Vec<ConfiguredToken>,
+    pub(crate) tokens: Vec<NewToken>,
     /// Time of the change.
     pub(crate) at: DateTime<Utc>,
 }
@@ -71,7 +71,7 @@ pub(crate) async fn insert_principal(
 pub(crate) async fn insert_token(
     connection: &mut DatabaseConnection,
     principal: Uuid,
-    (seed, is_seeded): (&ConfiguredToken, bool),
+    (seed, is_seeded): (&NewToken, bool),
     at: DateTime<Utc>,
 ) -> sql::Result<()> {
     sql::statement(INSERT_TOKEN)

@@ -1,6 +1,6 @@
 //! Tokens that are created at run time.
 
-use algonius_actors::model::access::principal::{ConfiguredToken, Scope};
+use algonius_actors::model::access::principal::{NewToken, Scope};
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -18,7 +18,7 @@ const DELETE_ISSUED_TOKENS: &str = "
     DELETE FROM tokens
     WHERE NOT seeded AND principal = (SELECT id FROM principals WHERE name = $1)";
 
-const COUNT_TOKENS: &str = "
+const COUNT_ISSUED_TOKENS: &str = "
     SELECT count(*) AS held FROM tokens JOIN principals ON principals.id = tokens.principal
     WHERE NOT seeded AND name = $1";
 
@@ -53,11 +53,11 @@ impl Store {
     /// Fails if nothing was committed.
     pub async fn issue_token(
         &self,
-        seed: ConfiguredToken,
+        token: NewToken,
         replaces: bool,
         at: DateTime<Utc>,
     ) -> Result<bool, LedgerError> {
-        self.writer.submit(IssueToken { seed, replaces, at }).await
+        self.writer.submit(IssueToken { token, replaces, at }).await
     }
 
     /// Removes the token with this name, unless it belongs to the configuration. Returns true if such a token
@@ -79,7 +79,7 @@ impl Store {
 }
 
 struct IssueToken {
-    seed: ConfiguredToken,
+    token: NewToken,
     replaces: bool,
     at: DateTime<Utc>,
 }
@@ -93,15 +93,16 @@ impl WriteCommand for IssueToken {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-        let name = self.seed.name.as_str();
-        let row = sql::statement(COUNT_TOKENS).bind(name).fetch_one(&mut *connection).await?;
+        let name = self.token.name.as_str();
+        let row =
+            sql::statement(COUNT_ISSUED_TOKENS).bind(name).fetch_one(&mut *connection).await?;
         let exists = Columns(&row).number::<u32>("held")? > 0;
         if exists && !self.replaces {
             return Ok(false);
         }
         sql::statement(DELETE_ISSUED_TOKENS).bind(name).execute(&mut *connection).await?;
         let principal = insert_principal(connection, name, self.at).await?;
-        insert_token(connection, principal, (&self.seed, false), self.at).await?;
+        insert_token(connection, principal, (&self.token, false), self.at).await?;
         Ok(true)
     }
 }

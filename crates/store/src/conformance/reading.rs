@@ -1,6 +1,6 @@
 //! Conformance tests of texts, lists and tokens.
 
-use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
+use algonius_actors::model::access::principal::{NewToken, Right, Scope};
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::event::{TextChannel, TextChunk, TextRange};
 use algonius_actors::model::execution::record::{ExecutionFilter, TriggerFilter};
@@ -113,7 +113,7 @@ pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: Any
 
 /// Each filter alone selects its executions, and two filters select their intersection.
 pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
-    let seed = ConfiguredToken {
+    let seed = NewToken {
         name: "ann".to_owned(),
         hash: [1; 32],
         scope: Scope { rights: vec![Right::Read], agents: None },
@@ -207,7 +207,7 @@ async fn list_ids(ledger: &AnyLedger, filter: ExecutionFilter) -> Vec<ExecutionI
 
 pub(crate) async fn seeded_tokens_are_replaced_and_their_principals_kept(ledger: AnyLedger) {
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![agent()]) };
-    let seed = |name: &str, hash| ConfiguredToken {
+    let seed = |name: &str, hash| NewToken {
         name: name.to_owned(),
         hash: [hash; 32],
         scope: scope.clone(),

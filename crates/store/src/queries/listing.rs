@@ -13,7 +13,7 @@ pub(crate) const RECORD_COLUMNS: &str = "
     fence, params, overrides, replayable, asks, answered, interruption, parked, spent, accepted_at, started_at, changed_at,
     ended_at, pid, exit_code, last_event";
 
-/// SQL form of [`Record::deferral`](algonius_actors::model::execution::record::ExecutionRecord::deferral).
+/// SQL form of [`ExecutionRecord::deferral`](algonius_actors::model::execution::record::ExecutionRecord::deferral).
 const IS_DEFERRED: &str = "(outcome IS NULL AND +state = 'failed' \
     AND COALESCE(json_extract(parked, '$.attempt') = attempt, 0))";
 

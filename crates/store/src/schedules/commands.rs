@@ -1,4 +1,4 @@
-//! Tables of schedules and of their occurrences.
+//! Changes of schedules and of their occurrences, and the reads of schedules.
 
 use algonius_actors::model::id::{PrincipalId, ScheduleId};
 use algonius_actors::model::schedule::occurrence::{

@@ -66,7 +66,7 @@ struct LaunchFds {
 }
 
 impl LaunchFds {
-    /// Assigns the received descriptors; `None` if one did not arrive.
+    /// Returns the received descriptors by their purpose; `None` if one did not arrive.
     fn from_received(fds: Vec<OwnedFd>, flags: LaunchFlags, has_spec_file: bool) -> Option<Self> {
         let mut fds = fds.into_iter();
         let mut next = || fds.next();
@@ -95,7 +95,7 @@ impl ProcessHolder {
         fds: Vec<OwnedFd>,
     ) {
         let (slot, has_spec_file) = (terms.slot, spec.is_none());
-        // An adopted process holder only finishes its programs.
+        // For a successor of its first supervisor, a process holder only finishes its programs.
         let allowed = if self.supervisor.is_successor { Err(Errno::EPERM) } else { Ok(()) };
         let launched = allowed
             .and_then(|()| LaunchFds::from_received(fds, flags, has_spec_file).ok_or(Errno::EMFILE))
@@ -117,10 +117,10 @@ impl ProcessHolder {
         spec: Option<LaunchSpec>,
         fds: LaunchFds,
     ) -> Result<i32, Errno> {
-        let LaunchFds { streams, supervisor_fds, confinement, held_stdin, spec_file: file } = fds;
-        let spec = match (spec, file) {
+        let LaunchFds { streams, supervisor_fds, confinement, held_stdin, spec_file } = fds;
+        let spec = match (spec, spec_file) {
             (Some(spec), _) => spec,
-            (None, file) => file.and_then(read_spec).ok_or(Errno::EBADMSG)?,
+            (None, spec_file) => spec_file.and_then(read_spec).ok_or(Errno::EBADMSG)?,
         };
         // Before the clone: a full descriptor table then refuses the launch, instead of losing a started program.
         let held_fds =

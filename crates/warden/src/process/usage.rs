@@ -43,7 +43,7 @@ impl UsageGauge {
             self.all_pids(labelled_pids)
                 .into_iter()
                 .map(memory_and_threads)
-                .fold(ProcessTreeUsage::default(), add_attempt_usage)
+                .fold(ProcessTreeUsage::default(), add_tree_usages)
         };
         tokio::task::spawn_blocking(measure_all).await.unwrap_or_default()
     }
@@ -106,7 +106,7 @@ fn memory_and_threads(pid: i32) -> ProcessTreeUsage {
     }
 }
 
-fn add_attempt_usage(one: ProcessTreeUsage, other: ProcessTreeUsage) -> ProcessTreeUsage {
+fn add_tree_usages(one: ProcessTreeUsage, other: ProcessTreeUsage) -> ProcessTreeUsage {
     ProcessTreeUsage {
         memory: one.memory + other.memory,
         processes: one.processes + other.processes,

@@ -6,7 +6,7 @@ use algonius_actors::model::access::endpoint_config::{
     Binding, CallerAuth, CardDetails, EndpointConfig, MessageIdPolicy, ProtocolOperation,
     ProtocolVersion, ProviderOrganization, RateLimit,
 };
-use algonius_actors::model::access::principal::{ConfiguredToken, Right, Scope};
+use algonius_actors::model::access::principal::{NewToken, Right, Scope};
 use algonius_actors::model::id::AgentId;
 use sha2::{Digest, Sha256};
 
@@ -31,7 +31,7 @@ pub(crate) struct AuthConfig {
     /// True if only this machine can reach the service.
     pub(crate) is_loopback: bool,
     /// Tokens that were read so far.
-    pub(crate) tokens: Vec<ConfiguredToken>,
+    pub(crate) tokens: Vec<NewToken>,
     /// Own paths of agents that were read so far.
     pub(crate) base_paths: Vec<String>,
     /// Default exposure, which most agents share.
@@ -42,7 +42,7 @@ impl AuthConfig {
     /// Returns the settings before any agent is read. `provider` applies to every agent that names none.
     pub(crate) fn new(
         is_loopback: bool,
-        tokens: Vec<ConfiguredToken>,
+        tokens: Vec<NewToken>,
         provider: Option<ProviderOrganization>,
     ) -> Self {
         let details = CardDetails { provider, ..CardDetails::default() };
@@ -255,7 +255,7 @@ fn add_own_token(
         section.reader.error(&token_name.position, diagnostic);
     }
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![id.clone()]) };
-    auth_config.tokens.push(ConfiguredToken { name: token_name.value, hash, scope, expires: None });
+    auth_config.tokens.push(NewToken { name: token_name.value, hash, scope, expires: None });
 }
 
 /// Reads the header of the key.

@@ -100,7 +100,7 @@ pub(crate) fn read(
     let (session, session_settings) = session::read(section, &arguments, input, output, protocol);
     let control = protocol.map(|protocol| session_settings.into_spec(protocol));
     let stdio_protocol = stdio_protocol::read(section, input, output, control);
-    let is_plain = |protocol: &StdioProtocol| protocol.control().is_none();
+    let is_plain = |stdio_protocol: &StdioProtocol| stdio_protocol.control().is_none();
     let on_loss = on_loss(section, stdio_protocol.as_ref().is_some_and(is_plain));
     // All keys are read before a missing command ends the function, so that each fault is reported.
     let (file, search_result) = command.map(ProgramCommand::into_parts).unzip();
@@ -145,7 +145,7 @@ fn on_loss(section: &mut Section<'_>, has_protocol: bool) -> ServiceLossAction {
     found.map_or(default, |found| found.value)
 }
 
-/// Reads a pattern of input or output; `None` if an unknown one is given.
+/// Reads a method of input or output; `None` if an unknown one is given.
 fn read_method<T: Copy>(
     section: &mut Section<'_>,
     key: &'static str,

@@ -130,7 +130,7 @@ impl<'a> PreparedAttempt<'a> {
         })
     }
 
-    /// Returns the success checks of the attempt, if the contract has any. A check of a resumed program gets a
+    /// Returns the success checks of the attempt, if the criteria have any. A check of a resumed program gets a
     /// `sandbox` of its own.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::drivers::stdio::stdio_exchange::StdioExchange;
 pub(in crate::drivers) enum DialoguePlan {
     /// One call or message.
     Stdio(Box<StdioTurn>),
-    /// Turn of an interactive agent, with the orders of the lease.
+    /// Turn of an interactive agent, with the commands of the lease.
     Agent(Box<TurnPlan>, LeaseCommandReceiver),
 }
 

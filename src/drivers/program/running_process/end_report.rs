@@ -1,4 +1,4 @@
-//! Ends of runs and programs, and their reports to the execution.
+//! Ends of attempts and programs, and their reports to the execution.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use algonius_actors::model::session::SessionId;
 
 use crate::drivers::program::session_resume::SessionUpdate;
 
-/// End of a program.
+/// Report about the exit of a program.
 pub(super) struct ExitReport {
     pub(super) exit: ProcessExit,
     /// Failure for which the service ended the program, if the program caused it.
@@ -21,13 +21,13 @@ pub(super) struct ExitReport {
 }
 
 impl ExitReport {
-    /// Returns the end of a program that exited by itself.
+    /// Returns the report about a program that exited by itself.
     pub(super) const fn from_exit(exit: ProcessExit) -> Self {
         Self { exit, fault: None, is_exhausted: false }
     }
 }
 
-/// End of a run.
+/// End of an attempt.
 pub(in crate::drivers) struct AttemptEnd {
     /// Outcome of the run: success or the failure.
     pub(in crate::drivers) result: Result<(), Failure>,

@@ -19,7 +19,7 @@ const OFFLINE_WARNING: &str = "this machine has no way to other networks (no def
     reach a model elsewhere";
 
 /// Warns once about an attempt that needs a remote model and has no network. Never returns.
-pub(super) async fn note_missing_network(program: &ProgramSpec, reporter: &Reporter) -> Infallible {
+pub(super) async fn warn_if_offline(program: &ProgramSpec, reporter: &Reporter) -> Infallible {
     if needs_network(program) {
         sleep(WARNING_DELAY).await;
         if !network::has_external_route() {
@@ -42,7 +42,7 @@ fn needs_network(program: &ProgramSpec) -> bool {
         .program_runtime
         .agent_home
         .iter()
-        .flat_map(|own| own.files.values().map(String::as_str));
+        .flat_map(|home| home.files.values().map(String::as_str));
     program.program_runtime.preset.is_some() && !values.chain(files).any(names_this_machine)
 }
 

@@ -1,4 +1,4 @@
-//! Judge of a run: turns the end of a program and its output into the result of the attempt.
+//! Evaluator of the outcome of an attempt: turns the end of a program and its output into the result of the attempt.
 
 use std::io;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::drivers::program::sandbox::{self, is_confined};
 use crate::drivers::program::session_resume::AttemptSession;
 use crate::drivers::program::success_checks::SuccessChecks;
 
-/// Judge of one run.
+/// Evaluator of one attempt.
 pub(super) struct OutcomeEvaluator {
     pub(super) program: Arc<ProgramSpec>,
     pub(super) work: AttemptWork,
@@ -67,7 +67,7 @@ impl LongTextMemory {
 }
 
 impl OutcomeEvaluator {
-    /// Returns the judge of a program that has started.
+    /// Returns the evaluator of a program that has started.
     pub(super) fn new(
         program: Arc<ProgramSpec>,
         (work, session): (AttemptWork, AttemptSession),

@@ -58,7 +58,7 @@ impl ProgramOutput {
 
     /// Counts the usage that the program wrote to its output.
     pub(super) async fn record_usage(&self, usage: &UsageRules, reporter: &Reporter) {
-        let counters = usage_parser::find(usage, [self.stdout.raw(), self.stderr.raw()]);
+        let counters = usage_parser::sum_usage(usage, [self.stdout.raw(), self.stderr.raw()]);
         if counters.is_empty() {
             return;
         }

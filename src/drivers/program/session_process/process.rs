@@ -23,8 +23,8 @@ pub(super) struct SessionProcess {
     pub(super) program_exit: ProgramExit,
     pub(super) tree: Box<dyn ProcessTree>,
     /// Program's account of the memory for output.
-    pub(super) account: MemoryAccount,
-    pub(super) folder: Option<ScratchDir>,
+    pub(super) memory_account: MemoryAccount,
+    pub(super) scratch_dir: Option<ScratchDir>,
     pub(super) allowed_folders: AllowedFolders,
     /// Dialect of the program's events, if they are native.
     pub(super) dialect: Option<EventDialect>,
@@ -53,7 +53,7 @@ pub(super) struct ConversationProgress {
 impl SessionProcess {
     /// Ends the program: by the end of its input, then by SIGTERM, then by SIGKILL.
     pub(super) async fn end(self, grace: Duration) {
-        let Self { mut program_exit, tree, stdin: stdin_pipe, folder, .. } = self;
+        let Self { mut program_exit, tree, stdin: stdin_pipe, scratch_dir: folder, .. } = self;
         drop(stdin_pipe);
         if timeout(grace, &mut program_exit).await.is_err() {
             tree.terminate();
@@ -64,7 +64,7 @@ impl SessionProcess {
 
     /// Removes the remains of a program that has ended.
     pub(super) async fn clean_up(self) {
-        let Self { tree, folder, .. } = self;
+        let Self { tree, scratch_dir: folder, .. } = self;
         kill_and_remove_folder(tree, folder).await;
     }
 }

@@ -62,7 +62,7 @@ impl SessionTurn {
         };
         let (mut stdout_source, mut stderr_source) =
             (source(&mut process.stdout), source(&mut process.stderr));
-        let storage = TextStorage { account: process.account.clone(), recording: None };
+        let storage = TextStorage { account: process.memory_account.clone(), recording: None };
         let open_writer = |channel| {
             ChannelWriter::open(reporter, channel, (work.spec.limits.sizes.output, storage.clone()))
         };
@@ -72,7 +72,7 @@ impl SessionTurn {
             reporter,
             work,
             (&process.allowed_folders, process.dialect),
-            &process.account,
+            &process.memory_account,
         );
         let mut exchange =
             StdioExchange::new(process.stdin.take(), dialogue).with_commands(self.commands.clone());

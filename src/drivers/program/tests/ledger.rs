@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::access::principal::{ConfiguredToken, Token};
+use algonius_actors::model::access::principal::{NewToken, Token};
 use algonius_actors::model::agent::budget::Charge;
 use algonius_actors::model::execution::event::{Event, TextChunk, TextRange};
 use algonius_actors::model::execution::record::{
@@ -106,7 +106,7 @@ impl Ledger for RecordingLedger {
 
     async fn replace_configured_tokens(
         &self,
-        _: Vec<ConfiguredToken>,
+        _: Vec<NewToken>,
         _: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
         Err(unavailable_error())

@@ -126,8 +126,11 @@ pub async fn preview(
     let from = body.from.unwrap_or_else(|| app.api.reader.now());
     // An expression alone has no id, from which the delay of a schedule is derived.
     let to_upcoming = |planned| upcoming_occurrence(&rule, planned, planned);
-    let upcoming =
-        rule.due_times_after(from).take(occurrence_count(body.count)?).map(to_upcoming).collect();
+    let upcoming = rule
+        .planned_times_after(from)
+        .take(occurrence_count(body.count)?)
+        .map(to_upcoming)
+        .collect();
     Ok(ok_response(&to_json(&Preview { description: rule.description(), upcoming })?))
 }
 
@@ -184,7 +187,7 @@ pub async fn occurrences(
 
 fn upcoming_occurrences(spec: &ScheduleSpec, now: DateTime<Utc>, count: usize) -> Vec<Upcoming> {
     let rule = &spec.recurrence;
-    rule.due_times_after(now)
+    rule.planned_times_after(now)
         .take(count)
         .map(|planned| upcoming_occurrence(rule, planned, due_at(&spec.id, spec.jitter, planned)))
         .collect()

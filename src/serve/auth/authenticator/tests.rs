@@ -11,7 +11,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Returns an authenticator that accepts `TOKEN`, with a plain agent, one with a key, and an open one.
 fn authenticator(expires: Option<&str>) -> Authenticator {
     let expires = expires.map(|text| text.parse().expect("a time"));
-    let token = |seed: ConfiguredToken| Token {
+    let token = |seed: NewToken| Token {
         principal: PrincipalId(Uuid::nil()),
         name: seed.name,
         hash: seed.hash,
@@ -30,12 +30,8 @@ fn authenticator(expires: Option<&str>) -> Authenticator {
     ];
     let anonymous_principals = anonymous_principals(&specs);
     let scope = Scope { rights: vec![Right::Read], agents: None };
-    let ann = ConfiguredToken {
-        name: "ann".to_owned(),
-        hash: Sha256::digest(TOKEN).into(),
-        scope,
-        expires,
-    };
+    let ann =
+        NewToken { name: "ann".to_owned(), hash: Sha256::digest(TOKEN).into(), scope, expires };
     let tokens = anonymous_principals.iter().cloned().chain([ann]).map(token).collect();
     Authenticator::new(tokens, &specs, &anonymous_principals)
 }

@@ -145,7 +145,7 @@ fn the_table_is_bounded_for_a_high_failure_limit() {
     let stored_entries: usize = lockout.histories.values().map(FailureHistory::entry_count).sum();
     assert_eq!(stored_entries, lockout.entry_count);
     assert!(
-        stored_entries <= MAX_STORED_FAILURES && lockout.address_count() >= 1000,
+        stored_entries <= MAX_STORED_ENTRIES && lockout.address_count() >= 1000,
         "{stored_entries}"
     );
     assert_eq!(lockout.histories.len(), lockout.addresses_by_last_failure.len());

@@ -65,7 +65,7 @@ pub fn steps_of_reply(
     }
 }
 
-/// Returns the step of an answer of the provider that is no reply.
+/// Returns the steps of a response of the provider that is no reply.
 #[must_use]
 pub fn steps_of_unusable_response(run: &CognitiveRun, turn: u32, reason: &str) -> Vec<RunStep> {
     StepWriter { turn, next_number: run.next_number(), steps: Vec::new() }.finish_unusable(reason)

@@ -52,12 +52,12 @@ const fn syscall_number(call: libc::c_long) -> u32 {
     call as u32
 }
 
-/// Continues step `at` with step `then` if the loaded word is `value`, and otherwise with the next step.
+/// Continues `step` with step `then` if the loaded word is `value`, and otherwise with the next step.
 const fn jump_if(step: u8, value: u32, then: u8) -> sock_filter {
     jump_if_equal(value, then - step - 1, 0)
 }
 
-/// Continues step `at` with one of two steps.
+/// Continues `step` with one of two steps.
 const fn branch_if(step: u8, value: u32, then: u8, otherwise: u8) -> sock_filter {
     jump_if_equal(value, then - step - 1, otherwise - step - 1)
 }
