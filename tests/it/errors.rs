@@ -17,7 +17,7 @@ use snapshot::{CANARY, assert_snapshot, snapshot_code, snapshot_names};
 /// Codes that no scenario here can bring about from outside, and what shows them instead.
 const EXEMPT_CODES: &[(Code, &str)] = &[
     (Code::AgentQuarantined, "needs a fault within: `faults.rs`"),
-    (Code::TooManyHops, "needs services that call each other: `remote/hops.rs`"),
+    (Code::TooManyHops, "needs services that call each other: `remote/call_loops.rs`"),
     (Code::AgentRemoved, "needs an agent that leaves: `reload.rs`"),
     (Code::ConfigurationRejected, "told by `/api/v1/reload` only: `reload.rs`"),
     (Code::TokenExists, "told by `/api/v1/tokens` only: `tokens.rs`"),
