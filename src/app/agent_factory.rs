@@ -57,7 +57,7 @@ impl AgentFactory {
         (store, clock): (&Arc<Store>, &Arc<dyn Clock>),
     ) -> io::Result<Self> {
         let sessions: Arc<dyn SessionStore> = Arc::<Store>::clone(store);
-        let driver_context = DriverSettings {
+        let driver_settings = DriverSettings {
             runtime_dir: server.runtime_dir.clone(),
             sockets: capabilities.sockets.clone(),
             bubblewrap: find_bubblewrap(&capabilities),
@@ -67,7 +67,7 @@ impl AgentFactory {
             RemoteConnections::new(server.programs.output_memory, Arc::clone(&sessions))?;
         let service_paths = Arc::new(ServicePaths::new(protected_files(files)));
         let shared_context =
-            Arc::new(SharedDriverContext::new(driver_context, service_paths, sessions));
+            Arc::new(SharedDriverContext::new(driver_settings, service_paths, sessions));
         shared_context.prepare()?;
         let (context, warden) = (Arc::clone(&shared_context), Arc::clone(&holders) as _);
         let launcher = BackendLauncher { context, warden };

@@ -59,7 +59,7 @@ async fn unknown_path(headers: HeaderMap) -> ProblemBody {
     ProblemBody(Failure::new(Code::PathUnknown, "there is nothing at this path"))
 }
 
-/// Answers a request: assigns an id, checks the gate, routes, drains the body and counts.
+/// Answers a request: assigns an id, performs the request checks, routes, drains the body and counts.
 pub async fn respond(
     app: &AppState,
     routes: Router,
@@ -69,7 +69,7 @@ pub async fn respond(
     let method = request.method().clone();
     // Copied before the request is moved into the router.
     let requested_extensions = extension_uris(request.headers());
-    // Before the gate, which consumes the request and replaces an alias by the usual path.
+    // Before the request checks, which consume the request and replace an alias by the usual path.
     let error_format = ErrorFormat::for_request(&request, &app.agents.aliases);
     let span = observation.span();
     let response_future = async {

@@ -130,20 +130,20 @@ fn a_service_folder_is_closed_to_readers() {
 fn wider_modes_are_restored_and_narrower_ones_kept() {
     let temp_dir = create_temp_dir();
     let file = create_file(&temp_dir.path().join("secret"), 0o640);
-    let recorded_rights = RecordedPermissions::from_files(
+    let recorded_permissions = RecordedPermissions::from_files(
         [file.as_path(), &temp_dir.path().join("missing")],
         &[],
         &RecordedPermissions::default(),
     );
-    assert!(recorded_rights.restore().is_empty());
+    assert!(recorded_permissions.restore().is_empty());
     fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
-    assert_eq!(recorded_rights.restore().len(), 1);
+    assert_eq!(recorded_permissions.restore().len(), 1);
     assert_eq!(fs::metadata(&file).expect("it").mode() & 0o777, 0o640);
     fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("a mode");
-    assert!(recorded_rights.restore().is_empty());
+    assert!(recorded_permissions.restore().is_empty());
     fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("a mode");
     assert!(
-        recorded_rights
+        recorded_permissions
             .restore()
             .iter()
             .all(|changed| !changed.was_exposed && changed.restore_result.is_ok())
@@ -159,7 +159,7 @@ fn a_folder_and_its_files_are_restored_in_one_pass() {
     let own = temp_dir.path().join("own");
     fs::create_dir(&own).expect("a folder");
     let file = create_file(&own.join("secret"), 0o600);
-    let recorded_rights = RecordedPermissions::from_files(
+    let recorded_permissions = RecordedPermissions::from_files(
         [],
         &[file.clone(), own.clone()],
         &RecordedPermissions::default(),
@@ -167,7 +167,7 @@ fn a_folder_and_its_files_are_restored_in_one_pass() {
     fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("a mode");
     fs::set_permissions(&own, Permissions::from_mode(0o000)).expect("a mode");
     let changed: Vec<_> =
-        recorded_rights.restore().into_iter().map(|changed| changed.path).collect();
+        recorded_permissions.restore().into_iter().map(|changed| changed.path).collect();
     assert_eq!(changed, [own, file]);
 }
 
@@ -182,11 +182,11 @@ fn modes_that_changed_before_a_reload_are_restored() {
     let rights_after = |earlier: &RecordedPermissions| {
         RecordedPermissions::from_files([file.as_path()], std::slice::from_ref(&own), earlier)
     };
-    let recorded_rights = rights_after(&RecordedPermissions::default());
+    let recorded_permissions = rights_after(&RecordedPermissions::default());
     for path in [&own, &file] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
     }
-    assert_eq!(rights_after(&recorded_rights).restore().len(), 2);
+    assert_eq!(rights_after(&recorded_permissions).restore().len(), 2);
     let current_modes = [&own, &file].map(|path| fs::metadata(path).expect("it").mode() & 0o777);
     assert_eq!(current_modes, [0o700, 0o700]);
 }
@@ -198,11 +198,11 @@ fn an_owner_is_restored() {
     }
     let temp_dir = create_temp_dir();
     let file = create_file(&temp_dir.path().join("secret"), 0o600);
-    let recorded_rights =
+    let recorded_permissions =
         RecordedPermissions::from_files([file.as_path()], &[], &RecordedPermissions::default());
     for owner in [(Some(1), None), (None, Some(1))] {
         chown(&file, owner.0, owner.1).expect("an owner");
-        let changed = recorded_rights.restore();
+        let changed = recorded_permissions.restore();
         assert!(
             changed.iter().all(|changed| changed.was_exposed && changed.restore_result.is_ok())
         );

@@ -46,7 +46,7 @@ impl TemporaryHolder {
             memory: OutputMemory::with_limit(OUTPUT_MEMORY_BYTES),
         });
         let holders = holders.await?;
-        let driver_context = DriverSettings {
+        let driver_settings = DriverSettings {
             runtime_dir: runtime_dir.clone(),
             sockets: capabilities.sockets.clone(),
             bubblewrap: capabilities::find_bubblewrap(env::var_os("PATH").as_deref())
@@ -56,7 +56,7 @@ impl TemporaryHolder {
         let ServiceFiles { unreadable, unwritable, config_folder, programs: _ } = files.clone();
         let protected_files = ProtectedServiceFiles { unreadable, unwritable, config_folder };
         let shared_context = SharedDriverContext::new(
-            driver_context,
+            driver_settings,
             Arc::new(ServicePaths::new(protected_files)),
             Arc::new(NoopSessionStore),
         );

@@ -129,12 +129,12 @@ impl SessionTurn {
         reporter: &Reporter,
     ) -> Result<ReservedProcess, Failure> {
         let conversation = Conversation::from_request(&self.attempt.work.request);
-        let process_key = StartSettings {
+        let start_settings = StartSettings {
             working_dir: self.attempt.resolve_working_dir().await?,
             overrides: self.attempt.work.request.overrides(),
         };
         match self.pool.take(&conversation).await {
-            Some(reserved) if reserved.process.start_settings == process_key => {
+            Some(reserved) if reserved.process.start_settings == start_settings => {
                 return Ok(reserved);
             }
             Some(reserved) => reserved.end(self.hold_limits().grace).await,
@@ -147,13 +147,13 @@ impl SessionTurn {
             session_resume::report_lost_session(work, &**sessions, reporter).await?;
         }
         let reservation = self.pool.reserve(&conversation, reporter.now()).await;
-        self.start(reservation, process_key).await
+        self.start(reservation, start_settings).await
     }
 
     async fn start(
         &self,
         reservation: PoolReservation,
-        process_key: StartSettings,
+        start_settings: StartSettings,
     ) -> Result<ReservedProcess, Failure> {
         // A session process belongs to no execution: its holder knows it by an id of its own.
         let mut attempt = self.attempt.clone();
@@ -178,7 +178,7 @@ impl SessionTurn {
             scratch_dir: folder,
             allowed_folders,
             dialect,
-            start_settings: process_key,
+            start_settings,
             progress,
         };
         Ok(ReservedProcess { process, reservation })

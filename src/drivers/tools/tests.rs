@@ -97,10 +97,10 @@ impl Warden for LostWarden {
 
 /// Returns the starter of programs with this runtime folder.
 fn launcher(runtime_dir: PathBuf) -> BackendLauncher {
-    let driver_context =
+    let driver_settings =
         DriverSettings { runtime_dir, sockets: Vec::new(), bubblewrap: None, is_in_memory: true };
     let context =
-        SharedDriverContext::new(driver_context, Arc::default(), Arc::new(NoopSessionStore));
+        SharedDriverContext::new(driver_settings, Arc::default(), Arc::new(NoopSessionStore));
     BackendLauncher { context: Arc::new(context), warden: Arc::new(LostWarden) }
 }
 

@@ -1,7 +1,7 @@
 //! Refusals before dispatch in the format of the path by which the request came: a JSON-RPC error on JSON-RPC,
 //! `google.rpc.Status` over HTTP+JSON of 1.0 and the like of 0.3, a status of gRPC, and RFC 9457 elsewhere.
 //!
-//! The code that refuses a request (an extractor, the gate, the router) need not know the path: it returns a
+//! The code that refuses a request (an extractor, the request checks, the router) need not know the path: it returns a
 //! [`ProblemBody`](crate::serve::http::response::ProblemBody), which keeps its failure in the response, and
 //! [`ErrorFormat::render`] writes the body at the very end.
 

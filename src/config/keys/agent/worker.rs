@@ -42,9 +42,9 @@ impl ConfiguredWorker {
         section: &mut Section<'_>,
         (kind, id): (AgentKind, &AgentId),
         context: &ReadContext<'_>,
-        surroundings: &WorkerReadContext<'_>,
+        worker_context: &WorkerReadContext<'_>,
     ) -> Self {
-        let WorkerReadContext { access, missing_severity, .. } = *surroundings;
+        let WorkerReadContext { access, missing_severity, .. } = *worker_context;
         let remote = remote::read(section, kind, missing_severity);
         let team = team::read(section, kind);
         let cognition = cognitive_agent::read(section, kind, context.cognition);
@@ -53,7 +53,7 @@ impl ConfiguredWorker {
             AgentKind::Program => {
                 let location = (id, context.data_dir);
                 worker.program = program::read(section, location, access, missing_severity);
-                let facts = program_facts(section, worker.program.as_mut(), surroundings);
+                let facts = program_facts(section, worker.program.as_mut(), worker_context);
                 worker.facts = WorkerSpec::Program(facts);
             }
             AgentKind::Remote => {}

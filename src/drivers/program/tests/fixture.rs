@@ -246,7 +246,7 @@ impl ProgramFixture {
         });
         let holders = Arc::clone(holders.await);
         let (runtime_dir, in_memory) = (self.files_dir(), self.in_memory);
-        let driver_context = DriverSettings {
+        let driver_settings = DriverSettings {
             runtime_dir,
             sockets: Vec::new(),
             bubblewrap: None,
@@ -258,7 +258,7 @@ impl ProgramFixture {
             ..ProtectedServiceFiles::default()
         }));
         let shared =
-            context::SharedDriverContext::new(driver_context, service, Arc::new(NoopSessionStore));
+            context::SharedDriverContext::new(driver_settings, service, Arc::new(NoopSessionStore));
         ProcessDriver::new(Arc::new(self.program.clone()), Arc::new(shared), holders)
     }
 

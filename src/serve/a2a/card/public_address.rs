@@ -65,7 +65,7 @@ impl PublicAddressResolver {
         self.scheme.is_some()
     }
 
-    /// Returns the address for a caller that used this host. The gate has checked that
+    /// Returns the address for a caller that used this host. The request checks have verified that
     /// it is a host of the service.
     #[must_use]
     pub fn for_host(&self, host: Option<&HeaderValue>) -> Cow<'_, PublicAddress> {
