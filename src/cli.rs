@@ -19,6 +19,7 @@ mod token;
 
 use std::process::ExitCode;
 
+use crate::InheritedState;
 use accounting::{quota, usage};
 use args::{Args, CliCommand, TasksCommand, TokenCommand};
 use client::ServiceClient;
@@ -28,19 +29,47 @@ use help::{completions, explain};
 use output::CliOutput;
 use tasks::{approvals, lookup, send, watch};
 
-/// Runs the command, and reports the result by the exit code.
-pub async fn run(args: Args) -> ExitCode {
+/// Runs the command, and reports the result by the exit code. The service also reports what it inherited.
+pub async fn run(args: Args, inherited_state: &InheritedState) -> ExitCode {
     let out = CliOutput::new(args.json, args.raw);
-    match dispatch(args, &out).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            out.print_error(&error);
-            ExitCode::from(error.exit_code())
-        }
+    let is_follower = is_follower(&args.command);
+    let result = tokio::select! {
+        biased;
+        result = dispatch(args, inherited_state, &out) => result,
+        // A follower changes nothing, so it can end at any time.
+        () = out.stdout_failed(), if is_follower => Ok(()),
+    };
+    report_result(result, is_follower, &out)
+}
+
+/// Returns true for commands that only show what happens, for as long as somebody reads it.
+const fn is_follower(command: &CliCommand) -> bool {
+    matches!(
+        command,
+        CliCommand::Logs { follow: true, .. } | CliCommand::Tasks(TasksCommand::Watch { .. })
+    )
+}
+
+/// Prints the errors of a command and of its output. A reader that closes the pipe has enough, which is no error.
+fn report_result(result: Result<(), CliError>, is_follower: bool, out: &CliOutput) -> ExitCode {
+    let is_stderr_written = out.finish();
+    let output_error = out.check_written().map_err(|source| CliError::Output { source }).err();
+    let errors: Vec<_> =
+        result.err().into_iter().chain(output_error).filter(|it| !it.is_closed_pipe()).collect();
+    errors.iter().for_each(|error| out.print_error(error));
+    match errors.first() {
+        Some(error) => ExitCode::from(error.exit_code()),
+        // The standard error of a follower has events, and that of other commands has remarks.
+        None if is_follower && !is_stderr_written => ExitCode::FAILURE,
+        None => ExitCode::SUCCESS,
     }
 }
 
-async fn dispatch(args: Args, out: &CliOutput) -> Result<(), CliError> {
+async fn dispatch(
+    args: Args,
+    inherited_state: &InheritedState,
+    out: &CliOutput,
+) -> Result<(), CliError> {
     let client = ServiceClient::new(&args.url, args.token_file.as_deref(), args.ca.as_deref());
     match args.command {
         CliCommand::Init { folder, force } => init::run(folder.as_deref(), force, out),
@@ -58,13 +87,13 @@ async fn dispatch(args: Args, out: &CliOutput) -> Result<(), CliError> {
         CliCommand::Doctor { config } => doctor::run(client, config.as_deref(), out).await,
         CliCommand::Explain { code } => explain::run(code.as_deref(), out),
         CliCommand::Redact { ndjson, config, secret_files } => {
-            redact::run(ndjson, config.as_deref(), secret_files)
+            redact::run(ndjson, config.as_deref(), secret_files, out)
         }
         CliCommand::Service(command) => service::run(command, out),
         CliCommand::Completions { shell } => completions::print_completion_script(shell),
         CliCommand::Man { folder } => completions::write_manual(folder.as_deref(), out),
         CliCommand::Serve { config, listen } => {
-            serve::run(&ConfigLocation::find(config.as_deref()), listen, out).await
+            serve::run(&ConfigLocation::find(config.as_deref()), listen, inherited_state).await
         }
         CliCommand::Send(send) => send::run(&client?, send, out).await,
         CliCommand::Agents(command) => agents::run(client, command, out).await,

@@ -28,6 +28,7 @@ use algonius_warden::process_holders::{DetachedPrograms, HolderCommand, ProcessH
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+pub use algonius_warden::inherited_state::InheritedState;
 pub use app::start_error::StartError;
 
 use app::observability_setup::RunningObservability;
@@ -64,9 +65,12 @@ struct ListenerAddress {
 }
 
 /// Returns the capabilities of this machine for holding programs. May take some time.
-#[must_use]
-pub fn host_capabilities() -> HostCapabilities {
+///
+/// # Errors
+/// Fails if it cannot be determined now whether bubblewrap works.
+pub fn host_capabilities() -> Result<HostCapabilities, StartError> {
     algonius_warden::capabilities::detect(std::env::var_os("PATH").as_deref())
+        .map_err(|source| StartError::SandboxProbe { source })
 }
 
 /// Returns the OpenAPI 3.1 document of the HTTP API.

@@ -1,9 +1,11 @@
 //! The `algonius` program.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use algonius_supervisor::cli::{self, args::Args};
+use algonius_warden::inherited_state::replace_inherited_state;
 use algonius_warden::startup;
 use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
@@ -12,8 +14,10 @@ use tokio::runtime::{Builder, Runtime};
 const WORKER_THREADS_VARIABLE: &str = "TOKIO_WORKER_THREADS";
 
 fn main() -> ExitCode {
-    // Before anything else, while memory contains no secret; the system grants it to every process.
-    if startup::protect_process().is_err() {
+    let inherited_state = replace_inherited_state().unwrap_or_default();
+    // Early, while memory contains no secret; the system grants it to every process.
+    if let Err(error) = startup::protect_process() {
+        _ = writeln!(io::stderr(), "error: the process cannot be protected from agents: {error}");
         return ExitCode::FAILURE;
     }
     // The service starts itself as its own process holder, which has one thread and needs no runtime.
@@ -22,21 +26,34 @@ fn main() -> ExitCode {
     }
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => {
-            let code = if error.use_stderr() { ExitCode::from(4) } else { ExitCode::SUCCESS };
-            _ = error.print(); // A failure to print has no other output.
-            return code;
-        }
+        Err(error) => return print_help_or_error(&error),
     };
     match build_runtime() {
         Ok(runtime) => {
-            let code = runtime.block_on(cli::run(args));
+            let code = runtime.block_on(cli::run(args, &inherited_state));
             // Running tasks are cut off as by a kill: an orderly shutdown of each task would remove the folders of
             // programs that continue for the next process instance.
             std::mem::forget(runtime);
             code
         }
-        Err(_no_threads) => ExitCode::FAILURE,
+        Err(error) => {
+            _ = writeln!(io::stderr(), "error: no threads can be started: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints the help, the version, or the error of the arguments.
+fn print_help_or_error(error: &clap::Error) -> ExitCode {
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    match printed {
+        _ if error.use_stderr() => ExitCode::from(4),
+        Err(failure) if failure.kind() != io::ErrorKind::BrokenPipe => {
+            // A failure to print this has no other output.
+            _ = writeln!(io::stderr(), "error: standard output could not be written: {failure}");
+            ExitCode::FAILURE
+        }
+        Ok(()) | Err(_) => ExitCode::SUCCESS,
     }
 }
 

@@ -119,7 +119,7 @@ impl ServiceResources {
 
 async fn probe_host() -> Result<HostCapabilities, StartError> {
     let inspected = spawn_blocking(host_capabilities).await;
-    inspected.map_err(|error| StartError::Warden { source: io::Error::other(error) })
+    inspected.map_err(|error| StartError::SandboxProbe { source: io::Error::other(error) })?
 }
 
 pub(crate) const fn listen_limits(server: &ServerSettings) -> ListenLimits {

@@ -105,6 +105,14 @@ pub enum StartError {
         /// Cause of the failure.
         source: io::Error,
     },
+    /// It cannot be determined which sandboxes work. Without an answer, agents would run without theirs.
+    #[error(
+        "bubblewrap (`bwrap` on the PATH) cannot be tested: {source}; try again, or repair bubblewrap"
+    )]
+    SandboxProbe {
+        /// Cause of the failure.
+        source: io::Error,
+    },
     /// The sandbox of an agent is required and not available.
     #[error(
         "this system cannot hold the agent `{agent}` to its sandbox ({mechanisms}){gaps}; \

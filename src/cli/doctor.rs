@@ -38,7 +38,7 @@ pub(super) async fn run(
     named_file: Option<&Path>,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let capabilities = host_capabilities();
+    let capabilities = host_capabilities()?;
     let configuration = ConfigLocation::find(named_file);
     let file = configuration.file.as_deref();
     let unit =

@@ -84,6 +84,15 @@ pub(super) enum CliError {
     /// The output cannot be written.
     #[error("standard output could not be written")]
     Output { source: std::io::Error },
+    /// The output about a task cannot be written.
+    #[error("standard output could not be written; `algonius tasks show {task_id}` shows the task")]
+    ExecutionOutput { task_id: String, source: std::io::Error },
+    /// The text of a new token cannot be written, and nobody else has it.
+    #[error(
+        "the token `{name}` was created, but its text could not be written; \
+         `algonius token create {name} --replace` creates another"
+    )]
+    TokenOutput { name: String, source: std::io::Error },
 }
 
 fn candidate_lines(candidates: &[String], has_more: bool) -> String {
@@ -135,6 +144,12 @@ impl CliError {
         }
     }
 
+    /// Returns true if the reader of standard output has closed it. The text of a token must reach somebody.
+    pub(super) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output { source } | Self::ExecutionOutput { source, .. }
+            if source.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+
     /// Returns the exit code that the help lists.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
@@ -165,7 +180,9 @@ impl CliError {
             | Self::File { .. }
             | Self::Start(_)
             | Self::Input { .. }
-            | Self::Output { .. } => 1,
+            | Self::Output { .. }
+            | Self::ExecutionOutput { .. }
+            | Self::TokenOutput { .. } => 1,
         }
     }
 }

@@ -4,12 +4,13 @@
 //! control the terminal: see [`TerminalScanner`].
 
 pub(super) mod failure_details;
+pub(super) mod lossy_text;
 pub(super) mod progress;
 pub(super) mod screen;
 pub(super) mod time_text;
 pub(super) mod usage_text;
 
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -18,6 +19,7 @@ use std::os::fd::AsFd;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::error::CliError;
 use crate::platform::terminal_text::{self, TerminalScanner};
@@ -28,11 +30,16 @@ pub(super) struct CliOutput {
     is_raw: bool,
     stdout: RefCell<OutputStream>,
     stderr: RefCell<OutputStream>,
+    /// Notified by the first failed write to standard output.
+    stdout_failed: Notify,
 }
 
-/// Standard output or standard error.
+/// Standard output or standard error. After a failed write it writes no more, so that no text has a gap.
 struct OutputStream {
     writer: Box<dyn Write>,
+    has_failed: bool,
+    /// Error of the failed write, until it is reported.
+    error: Option<io::Error>,
     /// Filter of control characters; `None` prints the text unchanged.
     scanner: Option<TerminalScanner>,
     is_terminal: bool,
@@ -50,7 +57,30 @@ impl CliOutput {
             is_raw,
             stdout: RefCell::new(OutputStream::new(Box::new(stdout), stdout_is_terminal, is_raw)),
             stderr: RefCell::new(OutputStream::new(Box::new(stderr), stderr_is_terminal, is_raw)),
+            stdout_failed: Notify::new(),
         }
+    }
+
+    /// Returns the error of standard output once: some text was not written.
+    ///
+    /// # Errors
+    /// Fails after a failed write.
+    pub(super) fn check_written(&self) -> io::Result<()> {
+        self.stdout.borrow_mut().error.take().map_or(Ok(()), Err)
+    }
+
+    /// Waits until a write to standard output fails.
+    pub(super) async fn stdout_failed(&self) {
+        self.stdout_failed.notified().await;
+    }
+
+    /// Writes the text that the filters hold back. Returns false if standard error could not be written, although
+    /// somebody reads it.
+    pub(super) fn finish(&self) -> bool {
+        self.to_stdout(OutputStream::finish_scanner);
+        let mut stderr = self.stderr.borrow_mut();
+        stderr.finish_scanner();
+        stderr.error.as_ref().is_none_or(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// True if the output is JSON.
@@ -66,45 +96,38 @@ impl CliOutput {
 
     /// Prints a line.
     pub(super) fn print_line(&self, text: &str) {
-        _ = self.stdout().print_line(text); // A reader that has gone wants no more.
-    }
-
-    /// Prints lines in one write.
-    ///
-    /// # Errors
-    /// Fails if the reader has gone.
-    pub(super) fn print_lines(&self, lines: &[String]) -> io::Result<()> {
-        let mut stdout = self.stdout();
-        stdout.print_line(&lines.join("\n"))?;
-        stdout.writer.flush()
+        self.to_stdout(|stdout| stdout.print_line(text));
     }
 
     /// Prints a whole text; on a terminal it ends with a line end.
     pub(super) fn print_text(&self, text: &str) {
-        let mut stdout = self.stdout();
-        _ = stdout.print_piece(text).and_then(|()| stdout.end_text());
+        self.to_stdout(|stdout| {
+            stdout.print_piece(text);
+            stdout.end_text();
+        });
     }
 
     /// Prints a piece of a text immediately.
     pub(super) fn print_piece(&self, text: &str) {
-        _ = self.stdout().print_piece(text);
+        self.to_stdout(|stdout| stdout.print_piece(text));
     }
 
     /// Prints a piece of a text to standard error.
     pub(super) fn print_stderr(&self, text: &str) {
-        _ = self.stderr().print_piece(text);
+        self.stderr.borrow_mut().print_piece(text);
     }
 
     /// Ends texts that were printed piece by piece.
     pub(super) fn end_text(&self) {
-        _ = self.stdout().end_text();
-        _ = self.stderr().end_text();
+        self.to_stdout(OutputStream::end_text);
+        self.stderr.borrow_mut().end_text();
     }
 
     /// Prints a shape as JSON.
     pub(super) fn print_json(&self, value: &impl Serialize) {
-        if let Ok(text) = serde_json::to_string_pretty(value) {
-            self.print_document(&text);
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => self.print_document(&text),
+            Err(error) => self.to_stdout(|stdout| stdout.fail(error.into())),
         }
     }
 
@@ -141,8 +164,8 @@ impl CliOutput {
     /// Prints a remark to standard error.
     pub(super) fn print_note(&self, text: &str) {
         // The earlier output ends first: otherwise the remark would have its color.
-        _ = self.stdout().finish_scanner();
-        _ = self.stderr().print_line(text);
+        self.to_stdout(OutputStream::finish_scanner);
+        self.stderr.borrow_mut().print_line(text);
     }
 
     /// Prints an error with all its causes.
@@ -170,65 +193,79 @@ impl CliOutput {
         if self.is_raw { document.to_owned() } else { terminal_text::escape_json(document) }
     }
 
-    /// Borrows standard output for one statement only: no method of a pipe prints to the other one.
-    fn stdout(&self) -> RefMut<'_, OutputStream> {
-        self.stdout.borrow_mut()
-    }
-
-    fn stderr(&self) -> RefMut<'_, OutputStream> {
-        self.stderr.borrow_mut()
+    /// Writes to standard output, and notifies of a failure.
+    fn to_stdout(&self, write: impl FnOnce(&mut OutputStream)) {
+        let mut stdout = self.stdout.borrow_mut();
+        write(&mut stdout);
+        if stdout.error.is_some() {
+            self.stdout_failed.notify_one();
+        }
     }
 }
 
 impl Drop for CliOutput {
-    /// Prints the text that the filter still holds back, and resets the color of the terminal.
+    /// Resets the color of the terminal after a panic; without one, the filter holds nothing back any more.
     fn drop(&mut self) {
-        _ = self.stdout().finish_scanner();
-        _ = self.stderr().finish_scanner();
+        self.finish();
     }
 }
 
 impl OutputStream {
     fn new(writer: Box<dyn Write>, is_terminal: bool, is_raw: bool) -> Self {
         let scanner = (!is_raw).then(|| TerminalScanner::new(is_terminal));
-        Self { writer, scanner, is_terminal, has_open_line: false }
+        Self { writer, has_failed: false, error: None, scanner, is_terminal, has_open_line: false }
     }
 
-    fn print_piece(&mut self, text: &str) -> io::Result<()> {
+    fn print_piece(&mut self, text: &str) {
         if let Some(last) = text.chars().next_back() {
             self.has_open_line = last != '\n';
         }
         match &mut self.scanner {
-            Some(scanner) => self.writer.write_all(scanner.push(text).as_bytes())?,
-            None => self.writer.write_all(text.as_bytes())?,
+            Some(scanner) => {
+                let printable = scanner.push(text);
+                self.write(&printable);
+            }
+            None => self.write(text),
         }
-        self.writer.flush()
     }
 
     /// Prints the text that the filter holds back, and resets colors.
-    fn finish_scanner(&mut self) -> io::Result<()> {
+    fn finish_scanner(&mut self) {
         let pending = self.scanner.as_mut().map(TerminalScanner::finish).unwrap_or_default();
-        self.writer.write_all(pending.as_bytes())?;
-        self.writer.flush()
+        self.write(&pending);
     }
 
     /// Ends a text; on a terminal it ends with a line end.
-    fn end_text(&mut self) -> io::Result<()> {
-        self.finish_scanner()?;
+    fn end_text(&mut self) {
+        self.finish_scanner();
         if std::mem::take(&mut self.has_open_line) && self.is_terminal {
-            self.writer.write_all(b"\n")?;
+            self.write("\n");
         }
-        self.writer.flush()
     }
 
-    fn print_line(&mut self, text: &str) -> io::Result<()> {
-        self.finish_scanner()?;
+    fn print_line(&mut self, text: &str) {
+        self.finish_scanner();
         self.has_open_line = false;
         let text = match &mut self.scanner {
             Some(scanner) => scanner.push(text) + &scanner.finish(),
             None => text.to_owned(),
         };
-        self.writer.write_all(format!("{text}\n").as_bytes())
+        self.write(&format!("{text}\n"));
+    }
+
+    fn write(&mut self, text: &str) {
+        if text.is_empty() || self.has_failed {
+            return;
+        }
+        let written = self.writer.write_all(text.as_bytes()).and_then(|()| self.writer.flush());
+        if let Err(error) = written {
+            self.fail(error);
+        }
+    }
+
+    fn fail(&mut self, error: io::Error) {
+        self.has_failed = true;
+        self.error.get_or_insert(error);
     }
 }
 
@@ -255,8 +292,12 @@ impl Write for JsonDocumentWriter {
         Ok(bytes.len())
     }
 
+    /// Writes an incomplete last character too, as U+FFFD.
     fn flush(&mut self) -> io::Result<()> {
-        io::stdout().flush()
+        let mut stdout = io::stdout().lock();
+        let rest = std::mem::take(&mut self.pending_bytes);
+        stdout.write_all(String::from_utf8_lossy(&rest).as_bytes())?;
+        stdout.flush()
     }
 }
 

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::args::schedule::{ScheduleCommand, ScheduleOptions};
 use super::client::ServiceClient;
 use super::error::CliError;
-use super::output::CliOutput;
 use super::output::screen::truncate_line;
 use super::output::time_text::format_duration;
+use super::output::{CliOutput, lossy_text};
 use crate::wire::api::schedules::{
     OccurrenceEntry, OccurrenceList, Preview, ScheduleDetail, ScheduleEntry, ScheduleList, Upcoming,
 };
@@ -28,7 +28,7 @@ pub(super) async fn run(
         ScheduleCommand::List => list(client, out).await,
         ScheduleCommand::Show { id } => show(client, &id, out).await,
         ScheduleCommand::Create { id, options } => {
-            let body = options.override_fields(json!({"id": id}))?;
+            let body = options.override_fields(json!({"id": id}), out)?;
             print_entry(&client.post(SCHEDULES_PATH, body).await?, out);
             Ok(())
         }
@@ -167,7 +167,7 @@ async fn update(
     let detail: ScheduleDetail = client.get(&format!("{SCHEDULES_PATH}/{id}")).await?;
     let body = serde_json::to_value(&detail.entry.definition).unwrap_or_default();
     print_entry(
-        &client.put(&format!("{SCHEDULES_PATH}/{id}"), options.override_fields(body)?).await?,
+        &client.put(&format!("{SCHEDULES_PATH}/{id}"), options.override_fields(body, out)?).await?,
         out,
     );
     Ok(())
@@ -264,7 +264,7 @@ fn wire_name(value: &impl serde::Serialize) -> String {
 
 impl ScheduleOptions {
     /// Overrides fields of a request body.
-    fn override_fields(self, body: Value) -> Result<Value, CliError> {
+    fn override_fields(self, body: Value, out: &CliOutput) -> Result<Value, CliError> {
         let mut body = match body {
             Value::Object(body) => body,
             _ => Map::new(),
@@ -272,12 +272,11 @@ impl ScheduleOptions {
         let input = match self.input_file {
             None => self.input,
             Some(file) => {
-                let read_result = std::fs::read_to_string(&file);
-                Some(read_result.map_err(|source| CliError::File {
-                    problem: "cannot read",
-                    file,
-                    source,
-                })?)
+                let (problem, source) = ("cannot read", file.display().to_string());
+                let read_result = std::fs::read(&file);
+                let bytes =
+                    read_result.map_err(|source| CliError::File { problem, file, source })?;
+                Some(lossy_text::decode(&source, bytes, out))
             }
         };
         let params: Map<_, _> =

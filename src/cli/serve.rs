@@ -13,10 +13,9 @@ use tokio::sync::watch;
 
 use super::configuration::{ConfigLocation, ConfigOrigin};
 use super::error::CliError;
-use super::output::CliOutput;
 use crate::config::{ConfigFault, ConfigSource, LoadedConfig, LogFormat, ServerSettings, Settings};
 use crate::observe::logging::{self, LineFormat, LogHandle};
-use crate::{RunningService, start_with_source};
+use crate::{InheritedState, RunningService, start_with_source};
 use notify::SystemdNotifier;
 
 /// Serves until SIGTERM or SIGINT, then drains; a second signal kills running executions. SIGHUP reloads the
@@ -24,12 +23,25 @@ use notify::SystemdNotifier;
 pub(super) async fn run(
     configuration: &ConfigLocation,
     listen: Option<SocketAddr>,
-    out: &CliOutput,
+    inherited_state: &InheritedState,
 ) -> Result<(), CliError> {
     let source = ConfigSource::new(configuration.file.as_deref()).with_listen_address(listen);
     let LoadedConfig { settings, warnings } =
         source.read().map_err(CliError::InvalidConfiguration)?;
     let log_handle = init_logging(&settings, &warnings);
+    warn_of_inherited_state(inherited_state);
+    let result = serve_until_stopped((source, settings), configuration, listen, &log_handle).await;
+    // An error is printed after the lines that explain it.
+    log_handle.flush();
+    result
+}
+
+async fn serve_until_stopped(
+    (source, settings): (ConfigSource, Settings),
+    configuration: &ConfigLocation,
+    listen: Option<SocketAddr>,
+    log_handle: &LogHandle,
+) -> Result<(), CliError> {
     if listen.is_some() {
         warn_about_plain_http(&settings.server);
     }
@@ -43,7 +55,7 @@ pub(super) async fn run(
     let service = start_with_source(source, settings).await?;
     log_handle.export_to(service.instruments());
     let mut level_changes = service.log_level();
-    out.print_note(&banner(&service, configuration, &token_file, &agents));
+    log_handle.write_note(&banner(&service, configuration, &token_file, &agents));
     let notifier = SystemdNotifier::from_env();
     notifier.notify_ready(service.scheme(), service.address());
     loop {
@@ -54,12 +66,23 @@ pub(super) async fn run(
                 return Ok(());
             }
             _ = upgrade.recv() => {
-                hand_over(service, out).await;
+                hand_over(service, log_handle).await;
                 return Ok(());
             }
             _ = hangup.recv() => service.reload("SIGHUP"),
             Ok(()) = level_changes.changed() => log_handle.set_level(*level_changes.borrow_and_update()),
         }
+    }
+}
+
+fn warn_of_inherited_state(InheritedState { suppressed_signals, replaced_umask }: &InheritedState) {
+    if !suppressed_signals.is_empty() {
+        let signals = suppressed_signals.join(", ");
+        tracing::warn!(%signals, "the parent process ignored or blocked signals; they act again");
+    }
+    if let Some((inherited, used)) = replaced_umask {
+        let (inherited, used) = (format!("{inherited:04o}"), format!("{used:04o}"));
+        tracing::warn!(%inherited, %used, "the inherited umask was changed, also for agents");
     }
 }
 
@@ -122,10 +145,10 @@ fn register_signal(kind: SignalKind) -> Result<Signal, CliError> {
 }
 
 /// Reports the executions that remain for the next service, and for how long.
-async fn hand_over(service: RunningService, out: &CliOutput) {
+async fn hand_over(service: RunningService, log_handle: &LogHandle) {
     tracing::info!("handing over");
     let handover = service.hand_over().await;
-    out.print_note(&format!(
+    log_handle.write_note(&format!(
         "ended for the next service: {} running go on for {} s (reattach_grace) until it is there, \
          {} end (on_supervisor_loss)",
         handover.running,

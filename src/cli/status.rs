@@ -50,9 +50,7 @@ pub(super) async fn watch(
         };
         let printed =
             last_status.as_ref().map(|status| show(status, error_message, &mut screen, out));
-        if printed.is_some_and(|printed| printed.is_err()) {
-            return Ok(()); // A reader that has gone wants no more.
-        }
+        printed.unwrap_or(Ok(())).map_err(|source| CliError::Output { source })?;
         tokio::select! {
             () = tokio::time::sleep(interval) => {} // The pace of looking; nothing waits for it.
             () = &mut stop_signal => return Ok(()),
@@ -84,8 +82,12 @@ fn show(
             Ok(())
         }
         (None, None) if out.is_json() => {
-            out.print_lines(&[out.printable_json(&serde_json::to_string(status)?)])
+            out.print_document(&serde_json::to_string(status)?);
+            out.check_written()
         }
-        (None, None) => out.print_lines(&[tree::lines(status), vec![String::new()]].concat()),
+        (None, None) => {
+            out.print_line(&[tree::lines(status), vec![String::new()]].concat().join("\n"));
+            out.check_written()
+        }
     }
 }

@@ -271,7 +271,8 @@ pub(super) async fn retry(
     } else {
         out.print_line(&detail.entry.id);
     }
-    Ok(())
+    let written = out.check_written();
+    written.map_err(|source| CliError::ExecutionOutput { task_id: detail.entry.id, source })
 }
 
 /// Removes a task.

@@ -17,14 +17,16 @@ pub(super) async fn create(
     let CreateTokenArgs { name, scopes, agents, expires, replace } = args;
     let non_empty = |words: Vec<String>| (!words.is_empty()).then_some(words);
     let (scopes, agents) = (non_empty(scopes), non_empty(agents));
-    let request = json!(TokenRequest { name, scopes, agents, expires, replace });
+    let request = json!(TokenRequest { name: name.clone(), scopes, agents, expires, replace });
     let created: CreatedToken = client.post("/api/v1/tokens", request).await?;
-    if out.is_json() {
-        out.print_json(&created);
-        return Ok(());
+    match out.is_json() {
+        true => out.print_json(&created),
+        false => out.print_line(&created.token),
     }
-    out.print_line(&created.token);
-    out.print_note("this text is shown this once");
+    out.check_written().map_err(|source| CliError::TokenOutput { name, source })?;
+    if !out.is_json() {
+        out.print_note("this text is shown this once");
+    }
     Ok(())
 }
 

@@ -95,4 +95,11 @@ impl ServiceFiles {
     pub fn protected_paths(&self) -> impl Iterator<Item = &Path> {
         self.unreadable.iter().chain(&self.unwritable).map(PathBuf::as_path)
     }
+
+    /// Returns the files and folders that an agent may not read. The environment of a unit counts only if it exists,
+    /// because every configuration has a place for one.
+    pub fn secret_paths(&self) -> impl Iterator<Item = &Path> {
+        let is_unused = |path: &Path| path.ends_with(UNIT_ENVIRONMENT_FILE) && !path.exists();
+        self.unreadable.iter().map(PathBuf::as_path).filter(move |path| !is_unused(path))
+    }
 }

@@ -49,6 +49,8 @@ fn env(name: &str) -> Option<String> {
         "LINE_TOKEN" => "canary-canary-canary-canary-32-c\n",
         "NEARLY_TOKEN" => "canary-canary-canary-canary-31-\n",
         "SHORT" => "abc",
+        "EMPTY" => "",
+        "SEVEN" => "seven-7",
         _ => return None,
     };
     Some(value.to_owned())

@@ -3,9 +3,12 @@
 //! A line contains the fields of its spans: the id of the request, of the execution and of the agent.
 
 mod line;
+mod stderr_writer;
 
-use std::io::{IsTerminal, Write, stderr};
+use std::env;
+use std::io::{IsTerminal, stderr};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use algonius_actors::ports::clock::Clock;
 use tracing::{Event, Level, Subscriber};
@@ -16,7 +19,14 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
 use crate::observe::Instruments;
 use crate::platform::clock::WallClock;
+use crate::platform::terminal_text::TerminalScanner;
 use line::{LogFields, LogLine};
+use stderr_writer::StderrWriter;
+
+/// Variable of the environment that sets the filter.
+const FILTER_VARIABLE: &str = "RUST_LOG";
+/// Time for the last lines at the end of the service.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +40,9 @@ pub(crate) enum LineFormat {
 }
 
 /// Handle of the log: its exporter in addition to standard error, once there is one, and its level filter.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct LogHandle {
+    writer: StderrWriter,
     instruments: Arc<OnceLock<Instruments>>,
     /// Handle of the filter; `None` if the environment sets the filter.
     filter: Option<reload::Handle<EnvFilter, Registry>>,
@@ -46,6 +57,18 @@ impl LogHandle {
         }
     }
 
+    /// Writes a text for people between the lines, and waits a short time for room. Control characters are shown.
+    pub(crate) fn write_note(&self, text: &str) {
+        let mut scanner = TerminalScanner::new(false);
+        let printable_text = scanner.push(text) + &scanner.finish();
+        self.writer.write_within(printable_text + "\n", FLUSH_TIMEOUT);
+    }
+
+    /// Waits until the lines so far are written, for a short time at most.
+    pub(crate) fn flush(&self) {
+        _ = self.writer.flush(FLUSH_TIMEOUT); // Without a reader the last lines are lost.
+    }
+
     /// Also exports lines from now on, if the exporter accepts them.
     pub(crate) fn export_to(&self, instruments: &Instruments) {
         if instruments.exports_logs() {
@@ -56,29 +79,68 @@ impl LogHandle {
 
 /// Starts the log. `RUST_LOG` overrides `level`. A second call changes nothing.
 pub(crate) fn init(format: LineFormat, level: Level) -> LogHandle {
-    let env_filter = EnvFilter::try_from_default_env().ok();
+    let (env_filter, problem) = match filter_from_env() {
+        Ok(filter) => (filter, None),
+        Err(problem) => (None, Some(problem)),
+    };
     let is_from_env = env_filter.is_some();
     let (filter, filter_handle) =
         reload::Layer::new(env_filter.unwrap_or_else(|| level_filter(level)));
-    let log_handle =
-        LogHandle { filter: (!is_from_env).then_some(filter_handle), ..LogHandle::default() };
     let is_terminal = stderr().is_terminal();
     let is_json = format == LineFormat::Json || (format == LineFormat::Auto && !is_terminal);
-    let log_layer = LogLayer { is_json, is_coloured: is_terminal, log_handle: log_handle.clone() };
+    let style = LineStyle { is_json, is_coloured: is_terminal };
+    let log_handle = LogHandle {
+        writer: StderrWriter::start(move |lost| style.format(&loss_line(lost))),
+        instruments: Arc::default(),
+        filter: (!is_from_env).then_some(filter_handle),
+    };
+    let log_layer = LogLayer { style, log_handle: log_handle.clone() };
     if tracing_subscriber::registry().with(log_layer.with_filter(filter)).try_init().is_err() {
         tracing::debug!("logging was already initialized");
     }
+    if let Some(problem) = problem {
+        tracing::warn!(problem, "{FILTER_VARIABLE} is not used");
+    }
     log_handle
+}
+
+/// Returns the filter of the environment; an empty variable sets none.
+fn filter_from_env() -> Result<Option<EnvFilter>, String> {
+    let Some(directives) = env::var_os(FILTER_VARIABLE).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let directives = directives.into_string().map_err(|_bytes| "it is not UTF-8".to_owned())?;
+    EnvFilter::try_new(directives).map(Some).map_err(|error| error.to_string())
+}
+
+/// Returns the line about lines that were lost.
+fn loss_line(lost: u64) -> LogLine {
+    let mut fields = LogFields::default();
+    fields.set_message("lines of the log were lost; standard error was full, or was not read");
+    fields.set("lost", lost.into());
+    LogLine { at: WallClock.now(), level: Level::ERROR, target: module_path!(), fields }
 }
 
 fn level_filter(level: Level) -> EnvFilter {
     EnvFilter::default().add_directive(level.into())
 }
 
-/// Layer that writes lines to standard error.
-struct LogLayer {
+/// Style of the lines.
+#[derive(Debug, Clone, Copy)]
+struct LineStyle {
     is_json: bool,
     is_coloured: bool,
+}
+
+impl LineStyle {
+    fn format(self, line: &LogLine) -> String {
+        if self.is_json { line.json() } else { line.human(self.is_coloured) }
+    }
+}
+
+/// Layer that writes lines to standard error.
+struct LogLayer {
+    style: LineStyle,
     log_handle: LogHandle,
 }
 
@@ -124,9 +186,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogLayer {
             target: metadata.target(),
             fields,
         };
-        let text = if self.is_json { line.json() } else { line.human(self.is_coloured) };
-        // One write for each line. A failed write is not logged, because the log would fail in the same way.
-        _ = stderr().lock().write_all(text.as_bytes());
+        self.log_handle.writer.write(self.style.format(&line));
         if let Some(instruments) = self.log_handle.instruments.get() {
             instruments.export_line(&line.into_exported());
         }

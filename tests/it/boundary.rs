@@ -274,6 +274,21 @@ async fn an_agent_that_works_beside_the_configuration_is_reported() {
         .await;
 }
 
+/// With Landlock, a folder that may be changed may be read too.
+#[tokio::test]
+async fn a_writable_root_above_the_secrets_is_no_boundary() {
+    if lacks_requirement("Landlock 6") {
+        return;
+    }
+    let setup = setup("sandbox.writable = ['HERE/../service']").without_bubblewrap();
+    let service = setup.start().await;
+    let boundary = &service.agent_status("hostile").await["boundary"];
+    let gaps = json!(["service-files", "configuration"]);
+    assert_eq!((&boundary["level"], &boundary["gaps"]), (&json!("none"), &gaps), "{boundary}");
+    let stderr = service.stderr_text();
+    assert!(stderr.contains("agent is not isolated from the service"), "{stderr}");
+}
+
 /// Without bubblewrap it reaches the service's files, which is reported; its domain keeps it from other
 /// processes all the same.
 #[tokio::test]

@@ -92,7 +92,7 @@ pub(crate) fn lacks_requirement(requirement: &str) -> bool {
     let is_skipped = match requirement {
         "root" => !Uid::effective().is_root(),
         "bubblewrap" => {
-            algonius_supervisor::host_capabilities().bubblewrap != CapabilityState::Usable
+            algonius_supervisor::host_capabilities().unwrap().bubblewrap != CapabilityState::Usable
         }
         requirement => {
             let needed: u32 = requirement.trim_start_matches("Landlock ").parse().unwrap();

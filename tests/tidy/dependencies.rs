@@ -74,6 +74,7 @@ const EDGE_MODULES: &[ModuleRule] = &[
     module(
         "cli",
         &[
+            "InheritedState",
             "RunningService",
             "StartError",
             "algonius_a2a",

@@ -129,9 +129,10 @@ impl AttemptInteractions<'_> {
     fn policy_verdict(&self, question: &Question) -> Option<(PermissionVerdict, String)> {
         let subject = question.subject.as_ref().filter(|_| question.kind.is_permission())?;
         let workspace = self.claim.workspace();
-        let workspace_root = workspace.as_ref().and_then(|workspace| workspace.path().to_str());
+        let workspace_root = workspace.as_ref().map(|workspace| workspace.path().to_string_lossy());
         let policy = self.context.spec.permissions();
-        let (verdict, rule) = permission::evaluate_policy(policy, subject, workspace_root);
+        let (verdict, rule) =
+            permission::evaluate_policy(policy, subject, workspace_root.as_deref());
         (verdict != PermissionVerdict::Ask).then_some((verdict, rule))
     }
 

@@ -32,10 +32,13 @@ pub struct Redactor {
 }
 
 impl Redactor {
+    /// Shortest value in characters that is redacted; a shorter one would match too much by chance.
+    pub const MIN_VALUE_CHARS: usize = literals::encode::MIN_FORM_LENGTH;
+
     /// Creates a redactor with exact values that are redacted besides the known formats.
     ///
     /// A value is also redacted in its usual encoded and escaped forms, and each line of it separately. Values and
-    /// lines of fewer than eight characters are ignored.
+    /// lines of fewer than [`MIN_VALUE_CHARS`](Self::MIN_VALUE_CHARS) characters are ignored.
     #[must_use]
     pub fn new(registered_values: impl IntoIterator<Item = String>) -> Self {
         let literals = LiteralMatcher::new(registered_values);

@@ -1,9 +1,9 @@
 //! Detects the capabilities of this machine for holding and confining programs.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapabilities};
 use algonius_actors::model::host::resources::Controllers;
@@ -15,24 +15,30 @@ use super::confinement::{bubblewrap, landlock, sockets};
 use super::startup::can_label;
 
 /// Detects the capabilities now. Runs bubblewrap if it is on this search path, so it may take some time.
-#[must_use]
-pub fn detect(path: Option<&OsStr>) -> HostCapabilities {
+///
+/// # Errors
+/// Fails if bubblewrap is there and cannot be tested now, because it does not end or the machine lacks resources.
+pub fn detect(path: Option<&OsStr>) -> io::Result<HostCapabilities> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let (cgroup, controllers) = detect_cgroup_support();
-    HostCapabilities {
+    Ok(HostCapabilities {
         kernel: release.trim().to_owned(),
         labels: can_label(),
         landlock: landlock::abi_version(),
-        bubblewrap: find_bubblewrap(path).map_or(CapabilityState::Absent, |program| {
-            capability_state(is_writable_by_root_only(&program) && bubblewrap::is_usable(&program))
-        }),
+        bubblewrap: bubblewrap_state(path)?,
         cgroup,
         controllers,
         root: geteuid().is_root(),
         users: may_change_users(),
         sockets: sockets::reachable_sockets(&|name| std::env::var_os(name)),
         open_files: getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default(),
-    }
+    })
+}
+
+fn bubblewrap_state(path: Option<&OsStr>) -> io::Result<CapabilityState> {
+    let Some(program) = find_bubblewrap(path) else { return Ok(CapabilityState::Absent) };
+    let is_usable = is_writable_by_root_only(&program) && bubblewrap::is_usable(&program)?;
+    Ok(if is_usable { CapabilityState::Usable } else { CapabilityState::Unusable })
 }
 
 /// Returns the path of bubblewrap on this search path, without links.
@@ -74,8 +80,4 @@ fn may_change_users() -> bool {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
     effective.is_some_and(|set| REQUIRED_CAPABILITIES.iter().all(|number| set & (1 << number) != 0))
-}
-
-fn capability_state(is_usable: bool) -> CapabilityState {
-    if is_usable { CapabilityState::Usable } else { CapabilityState::Unusable }
 }

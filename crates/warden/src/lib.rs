@@ -7,6 +7,7 @@
 pub mod capabilities;
 pub mod confinement;
 mod holder;
+pub mod inherited_state;
 pub mod memory;
 pub mod output;
 mod process;

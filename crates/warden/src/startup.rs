@@ -12,7 +12,7 @@ use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 use super::holder::run_holder;
 use super::memory::trim_memory;
-use super::process::signal::reset_signal_handlers;
+use super::process::signal::{ignore_file_size_signal, reset_signal_handlers};
 
 /// Signals that a process holder handles. The last three would end it by default; the holder itself decides.
 const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
@@ -29,6 +29,7 @@ pub fn serve() -> io::Result<()> {
     set_name(c"algonius-warden")?; // Same name as `procfs::HOLDER_PROCESS_NAME`.
     _ = setsid(); // Fails only for a process that is a group leader already.
     reset_signal_handlers();
+    ignore_file_size_signal(); // The memory files of the output count as files.
     let signals = open_signal_fd()?;
     let null_device = OwnedFd::from(File::options().read(true).write(true).open("/dev/null")?);
     dup2_stdin(&null_device)?;

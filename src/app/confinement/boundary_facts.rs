@@ -59,11 +59,13 @@ impl<'a> ConfinedProgram<'a> {
         (files, sockets): (&ServiceFiles, &[PathBuf]),
     ) -> BoundaryFacts {
         let guarded = GuardedFiles::new(self, files);
+        let secrets = GuardedFiles::for_paths(self, files.secret_paths());
         let roots = self.writable_roots(&guarded);
         let allowed_sockets = &self.sandbox.sockets;
         let may_add_to = |folder: &PathBuf| self.may_add_files(folder, &roots);
         let hazards = [
             (Hazard::ServiceFiles, roots.iter().any(|root| guarded.is_reachable_from(root))),
+            (Hazard::SecretFiles, roots.iter().any(|root| secrets.is_reachable_from(root))),
             (Hazard::ConfigurationFolder, files.config_folder.as_ref().is_some_and(may_add_to)),
             (Hazard::Sockets, sockets.iter().any(|socket| !allowed_sockets.contains(socket))),
             (Hazard::AllowedSockets, sockets.iter().any(|socket| allowed_sockets.contains(socket))),
@@ -135,8 +137,11 @@ struct GuardedFiles {
 
 impl GuardedFiles {
     fn new(program: &ConfinedProgram<'_>, files: &ServiceFiles) -> Self {
-        let files =
-            files.protected_paths().flat_map(|path| [path.to_owned(), real_path(path)]).collect();
+        Self::for_paths(program, files.protected_paths())
+    }
+
+    fn for_paths<'p>(program: &ConfinedProgram<'_>, paths: impl Iterator<Item = &'p Path>) -> Self {
+        let files = paths.flat_map(|path| [path.to_owned(), real_path(path)]).collect();
         Self { files, home: program.private_home.map(real_path) }
     }
 

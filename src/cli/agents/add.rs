@@ -19,8 +19,8 @@ use crate::cli::error::add_agent::AddAgentError;
 use crate::cli::output::CliOutput;
 use crate::cli::service::installed_unit::InstalledUnit;
 use crate::config::{self, ConfiguredAgent, ServiceFiles, Settings};
-use crate::host_capabilities;
 use crate::wire::admin::ReloadResult;
+use crate::{StartError, host_capabilities};
 
 /// Result of the command, for JSON output.
 #[derive(Default)]
@@ -49,7 +49,7 @@ pub(super) async fn run(
     let (agent, files) = read_new_agent(&draft, &env, &id)?;
     let mut report = AddReport { findings: unit_findings, ..AddReport::default() };
     report.findings.extend(environment.findings());
-    report.findings.extend(check_agent(agent.clone(), &files).await);
+    report.findings.extend(check_agent(agent.clone(), &files).await?);
     if !out.is_json() {
         print_findings(&report.findings, out);
         agent
@@ -75,8 +75,11 @@ pub(super) async fn run(
 }
 
 /// Checks the program of an agent in its future sandbox.
-async fn check_agent(mut agent: ConfiguredAgent, files: &ServiceFiles) -> Vec<Finding> {
-    let capabilities = host_capabilities();
+async fn check_agent(
+    mut agent: ConfiguredAgent,
+    files: &ServiceFiles,
+) -> Result<Vec<Finding>, StartError> {
+    let capabilities = host_capabilities()?;
     decide_isolation(&mut agent, &HostContext { capabilities: &capabilities, files });
     let has_version =
         agent.program().is_some_and(|program| program.program_runtime.version.is_some());
@@ -89,7 +92,7 @@ async fn check_agent(mut agent: ConfiguredAgent, files: &ServiceFiles) -> Vec<Fi
     if let Some(holder) = holder {
         holder.end().await;
     }
-    findings
+    Ok(findings)
 }
 
 /// Returns the agent as it will be configured, and the files that no agent may access; a missing program is checked

@@ -30,7 +30,7 @@ pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), Cl
     let settings = load(config)?.settings;
     let (folder, files) =
         (config.map(|_| settings.server.configuration.presets_dir), settings.service_files);
-    let capabilities = host_capabilities();
+    let capabilities = host_capabilities()?;
     let host = HostContext { capabilities: &capabilities, files: &files };
     let holder = TemporaryHolder::start(&capabilities, &files).await.ok();
     let requester = holder.as_ref().map(TemporaryHolder::requester);

@@ -51,7 +51,7 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
         }
         checked => checked?,
     };
-    decide_isolation_of_agents(&mut settings);
+    decide_isolation_of_agents(&mut settings)?;
     // Another user may run the service, so untrusted files are only a warning here.
     let untrusted: Vec<_> =
         file_trust::faults(&settings, file).iter().map(ToString::to_string).collect();
@@ -210,10 +210,11 @@ const fn strict_result(strict: bool, unavailable_count: usize) -> Result<(), Cli
 }
 
 /// Decides how this machine isolates each agent.
-fn decide_isolation_of_agents(settings: &mut Settings) {
-    let capabilities = host_capabilities();
+fn decide_isolation_of_agents(settings: &mut Settings) -> Result<(), CliError> {
+    let capabilities = host_capabilities()?;
     let host = HostContext { capabilities: &capabilities, files: &settings.service_files };
     settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &host));
+    Ok(())
 }
 
 /// Prints the schema of configurations.

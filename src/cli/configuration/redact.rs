@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::load::load;
 use crate::cli::error::CliError;
+use crate::cli::output::{CliOutput, lossy_text};
 use crate::config::LoadedConfig;
 
 /// Number of bytes in one read.
@@ -22,8 +23,9 @@ pub(crate) fn run(
     ndjson: bool,
     config: Option<&Path>,
     secret_files: Vec<PathBuf>,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
-    let mut secrets = read_secrets(secret_files)?;
+    let mut secrets = read_secrets(secret_files, out)?;
     let mut redaction = RedactionConfig::default();
     if let Some(config) = config {
         let LoadedConfig { settings, .. } = load(Some(config))?;
@@ -40,13 +42,15 @@ pub(crate) fn run(
 }
 
 /// Returns the lines of files. Secrets on the command line would be visible to all users of the machine.
-fn read_secrets(files: Vec<PathBuf>) -> Result<Vec<String>, CliError> {
+fn read_secrets(files: Vec<PathBuf>, out: &CliOutput) -> Result<Vec<String>, CliError> {
     let mut secrets = Vec::new();
     for file in files {
         let problem = "secrets cannot be read from";
-        let read_result = fs::read_to_string(&file);
-        let text = read_result.map_err(|source| CliError::File { problem, file, source })?;
-        secrets.extend(text.lines().map(str::to_owned));
+        let (name, read_result) = (file.display().to_string(), fs::read(&file));
+        let bytes = read_result.map_err(|source| CliError::File { problem, file, source })?;
+        // The input is decoded in the same way, so a secret in another encoding matches, but not in base64 or other
+        // encodings of its bytes.
+        secrets.extend(lossy_text::decode(&name, bytes, out).lines().map(str::to_owned));
     }
     Ok(secrets)
 }

@@ -79,7 +79,8 @@ fn key_finding(agent: &ConfiguredAgent, program: &ProgramSpec) -> Option<Finding
         return None;
     }
     let subject = finding_subject(agent, "key");
-    let is_set = |key: &&String| program.env.contains_key(*key);
+    let is_set =
+        |key: &&String| program.env.get(*key).is_some_and(|variable| !variable.value.is_empty());
     if let Some(key) = keys.iter().find(is_set) {
         return Some(Finding::good(subject, format!("{key} is set")));
     }

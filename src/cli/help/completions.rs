@@ -1,6 +1,6 @@
 //! `algonius completions` and `algonius man`, generated from the definition of the commands.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use clap::CommandFactory;
@@ -41,5 +41,7 @@ fn print_first_page() -> Result<(), CliError> {
 }
 
 fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
-    io::Write::write_all(&mut io::stdout(), bytes).map_err(|source| CliError::Output { source })
+    let mut stdout = io::stdout();
+    let written = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    written.map_err(|source| CliError::Output { source })
 }

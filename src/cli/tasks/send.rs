@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::cli::args::send::SendArgs;
 use crate::cli::client::ServiceClient;
 use crate::cli::error::CliError;
-use crate::cli::output::{CliOutput, failure_details};
+use crate::cli::output::{CliOutput, failure_details, lossy_text};
 use crate::wire::api::ErrorBody;
 use crate::wire::api::history::ExecutionDetail;
 
@@ -43,7 +43,7 @@ pub(crate) async fn run(
         if !out.is_json() {
             out.print_line(text_at(&task, "/id"));
         }
-        return Ok(());
+        return check_task_output(text_at(&task, "/id"), out);
     }
     let print = |answer: &str| {
         if !out.is_json() {
@@ -51,6 +51,12 @@ pub(crate) async fn run(
         }
     };
     report_outcome((client, &agent), &task, print, out).await
+}
+
+/// Fails if output about a task was not written.
+fn check_task_output(task_id: &str, out: &CliOutput) -> Result<(), CliError> {
+    let task_id = task_id.to_owned();
+    out.check_written().map_err(|source| CliError::ExecutionOutput { task_id, source })
 }
 
 /// Reports the end of a task: prints its answer with `print`, or returns the reason why there is none.
@@ -73,7 +79,7 @@ async fn report_outcome(
     }
     if state == "completed" {
         print(&artifact_text(task));
-        return Ok(());
+        return check_task_output(text_at(task, "/id"), out);
     }
     let error_body = error_body(task);
     // A caller that waits for the whole answer receives the same refusal with the same code.
@@ -172,11 +178,9 @@ fn read_standard_input(out: &CliOutput) -> Result<String, CliError> {
     if std::io::stdin().is_terminal() && !out.is_json() {
         out.print_note("the message is read from this terminal, up to Ctrl-D");
     }
-    let mut text = String::new();
-    match std::io::stdin().read_to_string(&mut text) {
-        Ok(_) => Ok(text),
-        Err(source) => Err(CliError::Input { source }),
-    }
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes).map_err(|source| CliError::Input { source })?;
+    Ok(lossy_text::decode("standard input", bytes, out))
 }
 
 /// Returns the text of all artifacts.

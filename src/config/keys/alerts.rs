@@ -135,7 +135,7 @@ fn command(
         reader.error(&section.position.below("command").unprintable(), "must name a program");
         return None;
     };
-    let program_file = find_program(reader, &program.value, reader.env("PATH").as_deref());
+    let program_file = find_program(reader, &program.value, reader.nonempty_env("PATH").as_deref());
     if program_file.is_none() {
         reader.error(
             &program.position,

@@ -1,17 +1,15 @@
 //! `[redaction]`: redaction in addition to the known secrets.
 
-use algonius_redact::{Pattern, PatternError, RedactionConfig};
+use algonius_redact::{Pattern, PatternError, RedactionConfig, Redactor};
 
 use crate::config::diagnostics::{DiagnosticBuilder, new_diagnostic};
-use crate::config::table::secret::is_open_to_others;
+use crate::config::table::secret::{is_open_to_others, is_redactable};
 use crate::config::table::{Positioned, Section, ValueBounds};
 
 /// Greatest number of patterns: all are searched for at once, and each is tried on the lines where one may match.
 const MAX_PATTERNS: usize = 64;
 /// Greatest length of a pattern's name in characters.
 const MAX_PATTERN_NAME_CHARS: usize = 64;
-/// Shortest line in characters of a file of secrets: a shorter one would redact half of every text.
-const MIN_SECRET_LINE_CHARS: usize = 8;
 
 /// Reads `[redaction]`. The secrets of files are registered for redaction.
 pub(crate) fn read(mut section: Section<'_>) -> RedactionConfig {
@@ -106,12 +104,10 @@ fn register_secrets(section: &Section<'_>, file: &Positioned<String>) {
         );
     }
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
-    let (short_lines, secrets): (Vec<_>, Vec<_>) =
-        lines.partition(|line| line.chars().count() < MIN_SECRET_LINE_CHARS);
+    let (short_lines, secrets): (Vec<_>, Vec<_>) = lines.partition(|line| !is_redactable(line));
     if !short_lines.is_empty() {
-        let count = short_lines.len();
-        let diagnostic =
-            format!("{count} of its lines have fewer than {MIN_SECRET_LINE_CHARS} characters");
+        let (count, min) = (short_lines.len(), Redactor::MIN_VALUE_CHARS);
+        let diagnostic = format!("{count} of its lines have fewer than {min} characters");
         reader
             .warning(&file.position, new_diagnostic(diagnostic).with_hint("they are not redacted"));
     }

@@ -55,8 +55,9 @@ fn endpoint(table: &mut Section<'_>) -> Option<String> {
         || table.position.below("otlp_endpoint").unprintable(),
         |configured| configured.position.clone(),
     );
-    let url =
-        configured.map(|configured| configured.value).or_else(|| reader.env(ENDPOINT_VARIABLE))?;
+    let url = configured
+        .map(|configured| configured.value)
+        .or_else(|| reader.nonempty_env(ENDPOINT_VARIABLE))?;
     if !(url.starts_with("http://") || url.starts_with("https://")) {
         let hint = "such as \"http://127.0.0.1:4318\"; this service speaks OTLP over HTTP";
         reader.error(
@@ -76,7 +77,7 @@ fn headers(table: &mut Section<'_>) -> Vec<(String, String)> {
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         match line.split_once(':') {
             Some((name, value)) if is_header_name(name) && !value.trim().is_empty() => {
-                table.reader.register_secret(value.trim());
+                table.reader.register_foreign_secret(&file.position, value.trim());
                 headers.push((name.to_lowercase(), value.trim().to_owned()));
             }
             _ => {

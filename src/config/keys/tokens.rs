@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use toml::de::DeValue;
 
 use crate::config::diagnostics::new_diagnostic;
-use crate::config::table::secret::{VARIABLE_NOT_SET, is_open_to_others};
+use crate::config::table::secret::is_open_to_others;
 use crate::config::table::{Positioned, Section, ValueShape, value};
 
 /// Least number of characters of a token.
@@ -65,9 +65,7 @@ pub(crate) fn read_token_text(
     }
     let sources = (section.nonblank("token_env"), section.nonblank("token_file"));
     let (token_text, position) = match sources {
-        (Some(env), None) => {
-            (reader.env(&env.value).ok_or(VARIABLE_NOT_SET.to_owned()), env.position)
-        }
+        (Some(env), None) => (reader.credential_env(&env.value), env.position),
         (None, Some(file)) => (token_file(section, &file), file.position),
         (Some(_), Some(file)) => {
             (Err("give one of `token_env`, `token_file`".into()), file.position)

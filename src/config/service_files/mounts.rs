@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mount {
     /// Device number of the file system.
-    device: String,
+    device: Vec<u8>,
     /// Folder or file of the file system that is mounted.
     root: PathBuf,
     /// Mount point.
@@ -22,11 +22,12 @@ pub(crate) struct Mounts(Vec<Mount>);
 impl Mounts {
     /// Reads the present mounts; none if the system does not list them.
     pub(crate) fn read() -> Self {
-        Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+        Self::parse(&fs::read("/proc/self/mountinfo").unwrap_or_default())
     }
 
-    fn parse(text: &str) -> Self {
-        Self(text.lines().filter_map(parse_mount).collect())
+    /// Parses a list of mounts, whose paths may have any encoding.
+    fn parse(list: &[u8]) -> Self {
+        Self(list.split(|byte| *byte == b'\n').filter_map(parse_mount).collect())
     }
 
     /// Returns other paths to a file or folder, or to something inside it.
@@ -65,16 +66,16 @@ fn join_paths(path: &Path, rest: &Path) -> PathBuf {
 }
 
 /// Parses a line: number, parent, device, root, mount point, and unused fields.
-fn parse_mount(line: &str) -> Option<Mount> {
-    let mut words = line.split(' ').skip(2);
+fn parse_mount(line: &[u8]) -> Option<Mount> {
+    let mut words = line.split(|byte| *byte == b' ').skip(2);
     let device = words.next()?.to_owned();
     Some(Mount { device, root: unescape(words.next()?), mount_point: unescape(words.next()?) })
 }
 
 /// Decodes a path in which the kernel has written blanks and backslashes as three octal digits.
-fn unescape(text: &str) -> PathBuf {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
+fn unescape(escaped: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut rest = escaped;
     while let Some((&first, after)) = rest.split_first() {
         let code = after.get(..3).filter(|_| first == b'\\');
         let code = code.and_then(|digits| std::str::from_utf8(digits).ok());
@@ -94,6 +95,9 @@ fn unescape(text: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     const TEXT: &str = "\
@@ -107,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_path_is_found_under_every_mount_of_its_file_system() {
-        let mounts = Mounts::parse(TEXT);
+        let mounts = Mounts::parse(TEXT.as_bytes());
         let found = |path: &str| {
             let aliases = mounts.aliases(Path::new(path));
             aliases.iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
@@ -119,5 +123,15 @@ mod tests {
         assert_eq!(found("/none/with blank/conf/x"), ["/none/srv/conf/x", "/none/alias/x"]);
         assert_eq!(found("/none/run/conf/x"), ["/none/other/x"]);
         assert_eq!(found("/none/elsewhere"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_mount_in_another_encoding_hides_no_other() {
+        let list =
+            [TEXT.as_bytes(), b"44 21 254:0 /none/srv /none/caf\xe9 rw - ext4 /dev/vda rw\n"];
+        let aliases = Mounts::parse(&list.concat()).aliases(Path::new("/none/srv/conf/secret"));
+        let in_other_encoding = OsStr::from_bytes(b"/none/caf\xe9/conf/secret");
+        assert!(aliases.contains(&PathBuf::from("/none/one")), "{aliases:?}");
+        assert!(aliases.contains(&PathBuf::from(in_other_encoding)), "{aliases:?}");
     }
 }

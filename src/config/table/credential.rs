@@ -3,7 +3,7 @@
 use algonius_actors::model::push::Secret;
 
 use super::position::Positioned;
-use super::secret::{VARIABLE_NOT_SET, is_open_to_others};
+use super::secret::is_open_to_others;
 use super::section::Section;
 use crate::config::diagnostics::{Severity, new_diagnostic};
 
@@ -42,9 +42,7 @@ pub(crate) fn read_credential(
             return None;
         }
         (None, Some(written)) => (credential_file(section, &written), written.position),
-        (Some(name), None) => {
-            (reader.env(&name.value).ok_or(VARIABLE_NOT_SET.to_owned()), name.position)
-        }
+        (Some(name), None) => (reader.credential_env(&name.value), name.position),
     };
     let text = match text {
         Ok(text) => text.trim().to_owned(),
@@ -58,7 +56,7 @@ pub(crate) fn read_credential(
         reader.error(&position.unprintable(), message);
         return None;
     }
-    reader.register_secret(&text);
+    reader.register_foreign_secret(&position, &text);
     Some(Secret(text))
 }
 

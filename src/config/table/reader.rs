@@ -6,10 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use algonius_redact::Redactor;
 use regex::Regex;
 
 use super::position::SourcePosition;
-use super::secret::read_secret_file;
+use super::secret::{VARIABLE_NOT_SET, is_redactable, read_secret_file};
 use super::shape::{ShapeRecorder, ValueShape};
 use crate::config::diagnostics::{ConfigFault, DiagnosticBuilder, Severity};
 
@@ -154,9 +155,23 @@ impl<'c> ConfigReader<'c> {
         self.shapes
     }
 
-    /// Returns a variable of the service's environment; an empty one counts as absent.
+    /// Returns a variable of the service's environment, which may be empty.
     pub(crate) fn env(&self, name: &str) -> Option<String> {
-        (self.env)(name).filter(|value| !value.is_empty())
+        (self.env)(name)
+    }
+
+    /// Returns a variable of the service's environment that names a path or an address; an empty one names none.
+    pub(crate) fn nonempty_env(&self, name: &str) -> Option<String> {
+        self.env(name).filter(|value| !value.is_empty())
+    }
+
+    /// Returns a variable of the service's environment with a credential, or the reason why there is none.
+    pub(crate) fn credential_env(&self, name: &str) -> Result<String, String> {
+        match self.env(name) {
+            None => Err(VARIABLE_NOT_SET.to_owned()),
+            Some(value) if value.is_empty() => Err("this variable is empty".to_owned()),
+            Some(value) => Ok(value),
+        }
     }
 
     /// Resolves a path relative to the file's folder.
@@ -179,6 +194,17 @@ impl<'c> ConfigReader<'c> {
         if !value.is_empty() && !secrets.iter().any(|known| known == value) {
             secrets.push(value.to_owned());
         }
+    }
+
+    /// Registers a secret of another program or service. One that is too short to be recognized causes a warning.
+    pub(crate) fn register_foreign_secret(&self, position: &SourcePosition, value: &str) {
+        if value.is_empty() || is_redactable(value) {
+            return self.register_secret(value); // An empty one reveals nothing.
+        }
+        let min = Redactor::MIN_VALUE_CHARS;
+        let message =
+            format!("a secret of fewer than {min} characters is not redacted in the output");
+        self.warning(position, message);
     }
 
     /// Records a fault that makes the configuration unusable.

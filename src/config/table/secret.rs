@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use algonius_redact::Redactor;
+
 /// Greatest size in bytes of a file that a secret is read from.
 const MAX_SECRET_FILE_BYTES: u64 = 64 << 10;
-/// Shortest secret in bytes that is redacted: a shorter one would redact half of every text.
-pub(crate) const MIN_REDACTED_BYTES: usize = 6;
 /// Diagnostic about a missing variable of the service.
 pub(crate) const VARIABLE_NOT_SET: &str = "this variable is not set in the service's environment";
 
@@ -26,6 +26,11 @@ pub(crate) fn read_secret_file(path: &Path) -> io::Result<String> {
     }
     text.truncate(text.trim_end_matches(['\n', '\r']).len());
     Ok(text)
+}
+
+/// Returns true if a secret is long enough to be recognized in a text.
+pub(crate) fn is_redactable(secret: &str) -> bool {
+    secret.chars().count() >= Redactor::MIN_VALUE_CHARS
 }
 
 /// Returns true if users other than the owner may read a file.

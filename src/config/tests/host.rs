@@ -110,6 +110,22 @@ fn variables_are_expanded_and_secrets_registered() {
 }
 
 #[test]
+fn an_empty_variable_is_set() {
+    let text = format!(
+        "{CAT}env = {{ A = \"<${{EMPTY}}>\", B = \"\" }}\nenv_allow = [\"EMPTY\", \"GONE\"]\n\
+         env_from = {{ C = \"EMPTY\" }}\n"
+    );
+    let loaded = load_text(&text).unwrap();
+    let env = &loaded.settings.agents[0].program().unwrap().env;
+    let value = |name: &str| env.get(name).map(|variable| variable.value.as_str());
+    assert_eq!(["A", "B", "C", "EMPTY"].map(value), [Some("<>"), Some(""), Some(""), Some("")]);
+    assert_eq!(value("GONE"), None);
+    let token = format!("{CAT}[tokens.n]\ntoken_env = \"EMPTY\"\n");
+    let faults = load_text(&token).unwrap_err().to_string();
+    assert!(faults.contains("this variable is empty"), "{faults}");
+}
+
+#[test]
 fn a_dollar_sign_only_begins_a_variable_or_an_escape() {
     let expand = |text| expand(text, &env).map(|expanded| expanded.text);
     assert_eq!(expand("a$$b${HOME}c"), Ok("a$b/people/mec".into()));
@@ -135,7 +151,13 @@ fn a_dollar_sign_only_begins_a_variable_or_an_escape() {
         (
             "env_from = { A = \"SHORT\" }",
             &[
-                "c:3:18: warning: agents.a.env_from.A: a secret of fewer than 6 characters is not redacted in the output",
+                "c:3:18: warning: agents.a.env_from.A: a secret of fewer than 8 characters is not redacted in the output",
+            ],
+        ),
+        (
+            "env_from = { A = \"SEVEN\" }",
+            &[
+                "c:3:18: warning: agents.a.env_from.A: a secret of fewer than 8 characters is not redacted in the output",
             ],
         ),
     ]);

@@ -33,7 +33,12 @@ impl LogFields {
         }
     }
 
-    fn set(&mut self, name: &'static str, value: Value) {
+    /// Sets the text of the line.
+    pub(super) fn set_message(&mut self, message: &str) {
+        self.set(MESSAGE_FIELD, message.into());
+    }
+
+    pub(super) fn set(&mut self, name: &'static str, value: Value) {
         self.0.retain(|(existing, _)| *existing != name);
         self.0.push((name, value));
     }

@@ -1,6 +1,7 @@
 //! An execution as an A2A task: one internal state machine, with total mappings to the shapes of the protocol.
 
 pub mod artifact;
+pub mod attempt_warnings;
 mod service_messages;
 pub mod updates;
 
@@ -27,15 +28,13 @@ use service_messages::{
 };
 
 use artifact::{ArtifactLosses, REDACTED_KEY, append_parts, artifact};
+use attempt_warnings::AttemptWarnings;
 pub use service_messages::{
     deadline_message, queue_message, session_lost_message, warning_message,
 };
 
 /// Key in the metadata of an ended task for the warnings of its last attempt.
 const WARNINGS_KEY: &str = "warnings";
-
-/// Maximum number of warnings of one attempt.
-const MAX_WARNINGS: usize = 20;
 
 /// Returns the state of the task for the state and the outcome of an execution.
 #[must_use]
@@ -178,25 +177,24 @@ impl<'r> TaskView<'r> {
         if !task_state(self.record).is_terminal() {
             return Metadata::new();
         }
-        let mut warnings: Vec<Value> = Vec::new();
+        let mut warnings = AttemptWarnings::default();
         let mut is_lost = false;
         for event in &self.events {
             match &event.data {
                 // Warnings of an attempt that was retried no longer apply.
                 EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
-                    warnings.clear();
+                    warnings = AttemptWarnings::default();
                 }
-                EventKind::Warning { message } if warnings.len() < MAX_WARNINGS => {
-                    warnings.push(message.as_str().into());
-                }
+                EventKind::Warning { message } => warnings.push(message.clone()),
                 EventKind::OutputTruncated { channel: TextChannel::Parts, dropped } => {
                     let message = "bytes of messages and artifacts of the agent were not stored";
-                    warnings.push(format!("{dropped} {message}").into());
+                    warnings.push(format!("{dropped} {message}"));
                 }
                 EventKind::SessionLost { .. } => is_lost = true,
                 _ => {}
             }
         }
+        let warnings = warnings.into_sentences();
         let warnings = (!warnings.is_empty()).then(|| (WARNINGS_KEY.to_owned(), warnings.into()));
         let continuity = is_lost.then(|| (CONTINUITY_KEY.to_owned(), CONTINUITY_LOST.into()));
         warnings.into_iter().chain(continuity).collect()

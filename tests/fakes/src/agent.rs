@@ -4,6 +4,7 @@ mod acp;
 mod chat;
 mod control_agent;
 mod instruction;
+mod launch;
 mod mcp;
 mod rpc;
 mod tck;
@@ -56,6 +57,7 @@ const ROLES: &[(&str, RoleFn, &str)] = &[
         control_agent::play_codex,
         "an interactive agent of that protocol; see `control_agent`",
     ),
+    ("launch", launch::play, "starts a program with unusual state; see `launch`"),
     ("mcp", mcp::serve, "an MCP server; see `mcp`"),
     ("tck", tck::play, "0.3 or 1.0: the agent that the conformance kits test, in events"),
     ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),

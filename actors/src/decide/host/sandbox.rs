@@ -31,6 +31,8 @@ pub enum Hazard {
     /// A folder that the agent may change contains a file that the service trusts. A mount protects the
     /// file, and Landlock cannot.
     ServiceFiles,
+    /// Such a folder contains, or lies in, a file that the agent may not read. Landlock grants reading with changing.
+    SecretFiles,
     /// The agent may add files beside the configuration, or replace a link that leads to it. No mount
     /// protects what does not exist.
     ConfigurationFolder,
@@ -135,7 +137,7 @@ fn landlock_confinement(
         return Confinement { enforcement, isolation, boundary: unconfined_boundary(facts) };
     }
     let mut gaps = Vec::new();
-    if !sandbox.guards_files(access) {
+    if !sandbox.guards_files(access) || facts.has(Hazard::SecretFiles) {
         gaps.push(BoundaryGap::ServiceFiles);
     }
     if !sandbox.guards_files(access) || facts.has(Hazard::ServiceFiles) {

@@ -8,9 +8,11 @@ use super::pattern::matches;
 ///
 /// A relative pattern covers paths in the workspace only. A path is not covered if it has a component `..`, begins
 /// with `~` or `$`, contains a backslash or a control character, has a scheme or a drive before its first `/`, or is
-/// relative without a workspace.
+/// relative without a workspace. A workspace whose path contains U+FFFD counts as none: the text may also be that of
+/// another folder.
 pub(super) fn covers(patterns: &[String], paths: &[String], workspace: Option<&str>) -> bool {
-    let workspace = workspace.and_then(normalize_absolute);
+    let is_exact = |path: &&str| !path.contains(char::REPLACEMENT_CHARACTER);
+    let workspace = workspace.filter(is_exact).and_then(normalize_absolute);
     let workspace = workspace.as_deref();
     !paths.is_empty() && paths.iter().all(|path| is_covered(patterns, path, workspace))
 }
@@ -163,6 +165,13 @@ mod tests {
         ] {
             assert!(!covers(&list(&[pattern]), &list(&[path]), WORKSPACE), "{pattern} {path}");
         }
+    }
+
+    #[test]
+    fn a_workspace_that_is_not_utf8_restricts_and_allows_nothing() {
+        let workspace = Some("/srv/caf\u{fffd}");
+        assert!(!covers(&list(&["*"]), &list(&["a"]), workspace));
+        assert!(matches_any_path(&list(&["/srv/*/a"]), &list(&["b/../a"]), workspace));
     }
 
     #[test]

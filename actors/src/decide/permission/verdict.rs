@@ -14,7 +14,7 @@ pub(super) const DEFAULT_RULE: &str = "default";
 ///
 /// The first rule that fits decides; the first rule is `rules[0]`. If none fits, the entries for tools decide: a denial
 /// before a question before a permission, and the longest pattern among equals. Otherwise, the default of the policy
-/// decides. `workspace` is the canonical folder of the execution.
+/// decides. `workspace` is the canonical folder of the execution, with U+FFFD for bytes that are not UTF-8.
 ///
 /// Rules that allow and rules that restrict read a call differently: a rule that allows fits only a call that it
 /// covers without doubt, and a rule that denies or asks fits as soon as any part of the call matches.

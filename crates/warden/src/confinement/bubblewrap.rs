@@ -1,15 +1,16 @@
 //! View of a program on the system, as arguments of bubblewrap, which creates mount and process namespaces.
 
 mod layers;
+mod probe;
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use nix::unistd::geteuid;
 
 use self::layers::Layers;
+pub(crate) use self::probe::is_usable;
 use super::root_capabilities::NAMESPACE_CAPABILITIES;
 
 /// Without this capability the kernel refuses root a user namespace in which it is root too, and bubblewrap creates
@@ -125,20 +126,6 @@ impl FilesystemView {
         args.extend(["--chdir".into(), workspace.into()]);
         Ok(WrapperCommand { program: bubblewrap.to_owned(), args })
     }
-}
-
-/// Returns true if bubblewrap works on this machine with all the required namespaces.
-pub(crate) fn is_usable(bubblewrap: &Path) -> bool {
-    let view = FilesystemView { workspace: PathBuf::from("/"), ..FilesystemView::default() };
-    let Ok(WrapperCommand { program, args }) = view.build_wrapper_command(bubblewrap, bubblewrap)
-    else {
-        return false;
-    };
-    let mut command = Command::new(program);
-    // Without `--as-pid-1`, an intermediate process of bubblewrap would end later and become an orphan of this process.
-    command.args(args).args(["--as-pid-1", "--", "true"]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]

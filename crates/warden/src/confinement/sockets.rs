@@ -1,7 +1,8 @@
 //! Sockets of other programs through which a program can be started outside of every sandbox.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -77,7 +78,7 @@ pub fn reachable_sockets(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf>
 
 /// Returns the socket of a container engine that `DOCKER_HOST` names.
 fn engine_socket(host: Option<OsString>) -> Option<PathBuf> {
-    Some(PathBuf::from(host?.to_str()?.strip_prefix("unix://")?))
+    Some(PathBuf::from(OsStr::from_bytes(host?.as_bytes().strip_prefix(b"unix://")?)))
 }
 
 /// Returns true for a socket of Visual Studio Code, which executes commands of every client.
@@ -97,6 +98,7 @@ fn is_reachable(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
     use std::os::unix::net::UnixListener;
 
     use super::*;
@@ -137,5 +139,13 @@ mod tests {
         let mut found = reachable_sockets(&env);
         found.retain(|path| path.starts_with(folder.path()));
         assert_eq!(found, sockets);
+    }
+
+    #[test]
+    fn a_socket_in_another_encoding_is_found() {
+        let host = OsString::from_vec(b"unix:///run/caf\xe9.sock".to_vec());
+        let socket = OsString::from_vec(b"/run/caf\xe9.sock".to_vec());
+        assert_eq!(engine_socket(Some(host)), Some(PathBuf::from(socket)));
+        assert_eq!(engine_socket(Some("tcp://127.0.0.1".into())), None);
     }
 }

@@ -205,6 +205,12 @@ unsafe fn prepare_child(setup: &ChildSetup) -> Result<(), c_int> {
             syscall_filter::restrict_network(setup.network)?;
         }
         check_call(libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC))?;
+        // The only signal that the holder ignores; `execve` would pass that to the program.
+        let mut default_action = std::mem::MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        default_action.sa_sigaction = libc::SIG_DFL;
+        check_call(
+            libc::sigaction(libc::SIGXFSZ, &raw const default_action, ptr::null_mut()).into(),
+        )?;
         let mut empty_mask = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         // The holder blocks signals for its `signalfd`; `execve` would pass that mask to the program.
         libc::sigemptyset(empty_mask.as_mut_ptr());

@@ -5,7 +5,6 @@
 //! with its label. A process without a label would live on, confined but unknown, and with ancestors that show no
 //! agent.
 
-use std::fs;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -15,7 +14,7 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::process_label::label_of;
-use super::procfs::{list_pids, proc_folder, read_process_stat};
+use super::procfs::{list_pids, read_process_stat, read_status};
 use super::signal::{reap, send_signal};
 
 /// Pause between two checks.
@@ -97,7 +96,7 @@ fn is_alive(pid: i32) -> bool {
 
 /// Returns the number of seccomp filters of a process; before Linux 5.9, 1 if it has any.
 fn seccomp_filters(pid: i32) -> u32 {
-    let status = fs::read_to_string(proc_folder(pid).join("status")).unwrap_or_default();
+    let status = read_status(pid);
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().parse().ok()

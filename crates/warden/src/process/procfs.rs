@@ -34,6 +34,17 @@ pub(crate) fn proc_folder(pid: i32) -> PathBuf {
     Path::new("/proc").join(pid.to_string())
 }
 
+/// Returns a text of the kernel, with U+FFFD for bytes that are not UTF-8. Users choose some of its names: processes
+/// their own, and mounts their folders.
+pub(crate) fn read_proc_text(path: impl AsRef<Path>) -> Option<String> {
+    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the text of `/proc/PID/status`; empty if the process has ended.
+pub(crate) fn read_status(pid: i32) -> String {
+    read_proc_text(proc_folder(pid).join("status")).unwrap_or_default()
+}
+
 /// Returns the ids of all processes.
 pub(crate) fn list_pids() -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };

@@ -15,7 +15,7 @@ pub(crate) fn send_signal(pid: i32, signal: Signal, is_target: impl Fn() -> bool
 }
 
 #[expect(unsafe_code, reason = "no safe wrapper at hand for a handle of a process")]
-fn open_pidfd(pid: i32) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_pidfd(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: takes two numbers and gives a new descriptor, closed on exec, that nobody else has.
     unsafe {
         let fd = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
@@ -66,12 +66,49 @@ pub(crate) fn reap(pid: Option<Pid>) -> Option<ReapedChild> {
 }
 
 /// Resets every signal to its default action, so that no child inherits an ignored one.
-#[expect(unsafe_code, reason = "what a signal does is a matter of the whole process")]
 pub(crate) fn reset_signal_handlers() {
     for signal_kind in Signal::iterator() {
-        // SAFETY: no handler is installed, only removed; those that cannot be are left alone.
-        _ = unsafe { signal(signal_kind, SigHandler::SigDfl) };
+        _ = set_signal_handler(signal_kind, SigHandler::SigDfl); // Two of them cannot be changed.
     }
+    reset_realtime_signals();
+}
+
+/// Resets the real-time signals to their default action, also those that the C library hides.
+#[expect(unsafe_code, reason = "no safe wrapper names these signals")]
+pub(crate) fn reset_realtime_signals() {
+    const LAST_SIGNAL: i32 = 64;
+    const MASK_BYTES: usize = 8;
+    // Longer than the structure of the kernel, whose members are all zero for the default action.
+    let default_action = [0_u64; 8];
+    for number in Signal::SIGSYS as i32 + 1..=LAST_SIGNAL {
+        let no_previous_action = ptr::null_mut::<u64>();
+        // SAFETY: the kernel reads the action, writes nothing, and knows no handler afterwards.
+        _ = unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                number,
+                default_action.as_ptr(),
+                no_previous_action,
+                MASK_BYTES,
+            )
+        };
+    }
+}
+
+/// Ignores the signal about a file that exceeds the limit of file sizes. By default it would end this process; without
+/// it, the write fails.
+pub(crate) fn ignore_file_size_signal() {
+    _ = set_signal_handler(Signal::SIGXFSZ, SigHandler::SigIgn);
+}
+
+/// Sets the action of a signal to the default or to none, and returns the previous action.
+#[expect(unsafe_code, reason = "what a signal does is a matter of the whole process")]
+pub(crate) fn set_signal_handler(
+    signal_kind: Signal,
+    handler: SigHandler,
+) -> Result<SigHandler, Errno> {
+    // SAFETY: callers install no handler function.
+    unsafe { signal(signal_kind, handler) }
 }
 
 #[cfg(test)]

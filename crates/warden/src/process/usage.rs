@@ -1,7 +1,6 @@
 //! Measures the resources that a program and its descendants use.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +10,7 @@ use nix::unistd::{SysconfVar, sysconf};
 
 use super::process_label::ProcessLabel;
 use super::process_scan::ProcessScanner;
-use super::procfs::{proc_folder, read_process_stat, subtree};
+use super::procfs::{proc_folder, read_proc_text, read_process_stat, read_status, subtree};
 
 /// Gauge of one program's resource usage. Clones share the peak.
 #[derive(Debug, Clone)]
@@ -84,8 +83,8 @@ fn add_readings(one: UsageReading, other: UsageReading) -> UsageReading {
 /// Returns the usage of one process; unreadable values count as zero.
 fn read_usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
     let process_stat = read_process_stat(pid).filter(|stat| stat.is_alive)?;
-    let read = |name| fs::read_to_string(proc_folder(pid).join(name)).unwrap_or_default();
-    let (status, io) = (read("status"), read("io"));
+    let io = read_proc_text(proc_folder(pid).join("io")).unwrap_or_default();
+    let status = read_status(pid);
     Some(UsageReading {
         cpu_ms: process_stat.cpu_ticks * tick_ms,
         memory_bytes: field_number(&status, "VmRSS:") * 1024,
@@ -99,7 +98,7 @@ fn read_usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
 /// Returns memory and threads of one process. A zombie has no memory, but still counts, because it occupies a process
 /// slot.
 fn memory_and_threads(pid: i32) -> ProcessTreeUsage {
-    let status = fs::read_to_string(proc_folder(pid).join("status")).unwrap_or_default();
+    let status = read_status(pid);
     ProcessTreeUsage {
         memory: field_number(&status, "VmRSS:") * 1024,
         processes: field_number(&status, "Threads:"),
@@ -127,6 +126,8 @@ mod tests {
     use algonius_actors::model::execution::usage::UsageReading;
     use algonius_actors::model::host::resources::ProcessTreeUsage;
     use algonius_actors::model::id::ExecutionId;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
     use std::sync::Arc;
     use uuid::Uuid;
 
@@ -165,6 +166,23 @@ mod tests {
             own.memory_bytes > 0 && own.peak_memory_bytes >= own.memory_bytes && own.read_bytes > 0,
             "{own:?}"
         );
+    }
+
+    /// A process chooses its own name, and the kernel cuts a longer one within a character.
+    #[test]
+    fn a_process_name_that_is_no_text_hides_no_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [&b"caf\xe9"[..], "fourteen-bytes\u{e9}".as_bytes(), b"\xff\nVmRSS: 0"] {
+            let program = folder.path().join(OsStr::from_bytes(name));
+            std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+            let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
+            let pid = child.id().try_into().unwrap();
+            let (held, usage) = (memory_and_threads(pid), read_usage(pid, 10));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(held.memory > 0 && held.processes == 1, "{name:?}: {held:?}");
+            assert!(usage.is_some_and(|usage| usage.memory_bytes > 0), "{name:?}: {usage:?}");
+        }
     }
 
     #[test]

@@ -169,6 +169,7 @@ impl<'d> StreamedSend<'d> {
             opened = self.client.open_rpc_stream(self.agent, request, &headers) => {
                 opened.map(SseStream::new)
             }
+            () = self.out.stdout_failed() => Err(self.output_error()),
             _ = self.interrupt.recv() => Err(self.detached_error()),
         }
     }
@@ -184,6 +185,7 @@ impl<'d> StreamedSend<'d> {
                     return take_rpc_result(response).map(Some);
                 }
                 () = self.progress.tick() => {}
+                () = self.out.stdout_failed() => return Err(self.output_error()),
                 _ = self.interrupt.recv() => self.cancel().await?,
             }
         }
@@ -199,9 +201,20 @@ impl<'d> StreamedSend<'d> {
         let path = format!("/api/v1/executions/{task_id}/cancel");
         tokio::select! {
             // A task that has ended meanwhile needs no cancellation; the stream reports its end.
-            _ = self.client.post::<Value>(&path, json!({})) => Ok(()),
+            response = self.client.post::<Value>(&path, json!({})) => {
+                if let Err(error) = response {
+                    self.out.print_note(&format!("the task was not cancelled: {error}"));
+                }
+                Ok(())
+            }
             _ = self.interrupt.recv() => Err(self.detached_error()),
         }
+    }
+
+    /// Returns the error of standard output. The task goes on.
+    fn output_error(&self) -> CliError {
+        let source = self.out.check_written().err().unwrap_or_else(|| io::ErrorKind::Other.into());
+        CliError::ExecutionOutput { task_id: self.task_id.clone().unwrap_or_default(), source }
     }
 
     fn detached_error(&self) -> CliError {

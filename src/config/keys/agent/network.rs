@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use algonius_actors::model::program::{EnvVariable, ProgramSpec, VariableSecrecy};
+use algonius_redact::Redactor;
 
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::Section;
-use crate::config::table::secret::MIN_REDACTED_BYTES;
+use crate::config::table::secret::is_redactable;
 
 /// Variables that name a proxy. Libraries disagree about their case.
 const PROXY_VARIABLES: [&str; 8] = [
@@ -53,6 +54,10 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>)
     if is_wanted && program.sandbox.allows_network {
         for name in NETWORK_VARIABLES {
             let Some(value) = section.reader.env(name) else { continue };
+            // An empty list of certificate authorities would refuse every connection.
+            if value.is_empty() && CA_VARIABLES.contains(&name) {
+                continue;
+            }
             if !program.env.contains_key(name) && !value.contains('\0') {
                 let variable = EnvVariable { value, secrecy: VariableSecrecy::Plain };
                 program.env.insert(name.to_owned(), variable);
@@ -65,7 +70,7 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>)
         }
     }
     for name in CA_VARIABLES {
-        if let Some(path) = program.env.get(name) {
+        if let Some(path) = program.env.get(name).filter(|path| !path.value.is_empty()) {
             warn_if_unreadable(section, name, Path::new(&path.value), &program.sandbox.hidden);
         }
     }
@@ -76,9 +81,10 @@ fn register_proxy_password(section: &Section<'_>, name: &str, proxy: &mut EnvVar
     let Some(login) = userinfo(&proxy.value) else { return };
     let password = login.split_once(':').map_or(login, |(_, password)| password).to_owned();
     proxy.secrecy = VariableSecrecy::Secret;
-    if password.len() < MIN_REDACTED_BYTES {
+    if !is_redactable(&password) {
+        let min = Redactor::MIN_VALUE_CHARS;
         let diagnostic = format!(
-            "the password in {name} has fewer than {MIN_REDACTED_BYTES} characters and is not redacted in \
+            "the password in {name} has fewer than {min} characters and is not redacted in \
              the output"
         );
         let position = section.position.below("network_env").unprintable();
@@ -87,9 +93,7 @@ fn register_proxy_password(section: &Section<'_>, name: &str, proxy: &mut EnvVar
     section.reader.register_secret(&password);
     // A program may print the password in either form.
     let decoded = percent_decode(&password);
-    if decoded.len() >= MIN_REDACTED_BYTES && decoded != password {
-        section.reader.register_secret(&decoded);
-    }
+    section.reader.register_secret(&decoded);
 }
 
 /// Returns the part before the host of a URL: `user:password`.

@@ -20,7 +20,7 @@ use algonius_actors::model::host::sandbox::Sandbox;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::stdio_protocol::StdioProtocol;
 use algonius_actors::model::program::{
-    EventDialect, InputMethod, OutputMethod, ProgramSpec, ServiceLossAction,
+    EnvVariable, EventDialect, InputMethod, OutputMethod, ProgramSpec, ServiceLossAction,
 };
 
 use crate::config::keys::programs::command::{self, MissingProgramReport, ProgramCommand};
@@ -75,8 +75,7 @@ pub(crate) fn read(
     }
     let program_runtime = runtime::read(section, agent_home, &mut env);
     let working_dir = read_working_dir(section, missing_severity);
-    // The program starts with this PATH, so its command is searched there and not on that of the service.
-    let path = env.get("PATH").map(|it| it.value.clone()).or_else(|| section.reader.env("PATH"));
+    let path = search_path(section, &env);
     let path = path.as_deref();
     let command = command::read(section, path, missing_severity, MissingProgramReport::AGENT);
     let arguments = Arguments::read(section, access, program_runtime.model.is_some());
@@ -130,6 +129,12 @@ pub(crate) fn read(
     };
     let (search, is_missing) = search_result?;
     Some(ConfiguredProgram { spec, search, is_missing })
+}
+
+/// Returns the path on which the command is searched: that of the program, as it starts with it. An empty one is none.
+fn search_path(section: &Section<'_>, env: &BTreeMap<String, EnvVariable>) -> Option<String> {
+    let configured = env.get("PATH").map(|variable| variable.value.clone());
+    configured.or_else(|| section.reader.env("PATH")).filter(|path| !path.is_empty())
 }
 
 /// Reads the treatment of the program after a loss of the service. A program with a protocol has no partner then, and

@@ -33,7 +33,7 @@ pub(super) fn read(
     let env = environment::read_for_backend(table, missing_severity);
     let variable = |name: &str| {
         let configured = env.get(name).map(|variable| variable.value.clone());
-        configured.or_else(|| reader.env(name))
+        configured.or_else(|| reader.nonempty_env(name))
     };
     let search_path = variable("PATH");
     let command =

@@ -6,7 +6,7 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::program::{EnvVariable, VariableSecrecy};
 
 use crate::config::diagnostics::{Severity, new_diagnostic};
-use crate::config::table::secret::{MIN_REDACTED_BYTES, VARIABLE_NOT_SET};
+use crate::config::table::secret::VARIABLE_NOT_SET;
 use crate::config::table::{ConfigReader, Positioned, Section, SourcePosition, value};
 
 /// Suffixes of name parts that mark a variable as a secret.
@@ -166,22 +166,11 @@ impl<'c> VariableCollector<'c> {
             return self.reader.error(position, "must not hold a NUL character");
         }
         if variable.secrecy == VariableSecrecy::Secret {
-            self.register_for_redaction(&variable.value, position);
+            self.reader.register_foreign_secret(position, &variable.value);
         }
         if self.variables.insert(name.value.clone(), variable).is_some() {
             self.reader.error(&name.position, "this variable is set twice");
         }
-    }
-
-    /// Registers a secret for redaction, unless it is so short that everything would be redacted.
-    fn register_for_redaction(&self, value: &str, position: &SourcePosition) {
-        if value.len() < MIN_REDACTED_BYTES {
-            let message = format!(
-                "a secret of fewer than {MIN_REDACTED_BYTES} characters is not redacted in the output"
-            );
-            return self.reader.warning(position, message);
-        }
-        self.reader.register_secret(value);
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn read_for_agent(
     missing_severity: Severity,
 ) {
     let home = program.as_ref().and_then(|program| program.env.get("HOME"));
-    let home = home.map(|home| home.value.clone()).or_else(|| agent.reader.env("HOME"));
+    let home = home.map(|home| home.value.clone()).or_else(|| agent.reader.nonempty_env("HOME"));
     let context = SandboxContext {
         access,
         home,

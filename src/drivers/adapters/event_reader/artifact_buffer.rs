@@ -17,7 +17,10 @@ const RECORD_OVERHEAD_BYTES: usize = 256;
 pub(super) struct ArtifactBuffer<'r> {
     reporter: &'r Reporter,
     writer: OutputWriter,
+    /// Space for content.
     remaining_bytes: usize,
+    /// Number of further events without content. Usage counts towards budgets, so it needs no space for content.
+    remaining_events: usize,
     dropped_bytes: u64,
     /// Artifacts with stored content, and the number of dropped bytes of each.
     open_artifacts: BTreeMap<String, u64>,
@@ -26,8 +29,14 @@ pub(super) struct ArtifactBuffer<'r> {
 impl<'r> ArtifactBuffer<'r> {
     /// Opens the channel of parts.
     pub(super) fn open(reporter: &'r Reporter, limit: usize) -> Self {
-        let (writer, open_artifacts) = (reporter.open_output(TextChannel::Parts), BTreeMap::new());
-        Self { reporter, writer, remaining_bytes: limit, dropped_bytes: 0, open_artifacts }
+        Self {
+            reporter,
+            writer: reporter.open_output(TextChannel::Parts),
+            remaining_bytes: limit,
+            remaining_events: limit / RECORD_OVERHEAD_BYTES,
+            dropped_bytes: 0,
+            open_artifacts: BTreeMap::new(),
+        }
     }
 
     /// Stores the parts, or returns `None` if there is no room for them.
@@ -38,7 +47,9 @@ impl<'r> ArtifactBuffer<'r> {
         &mut self,
         parts: Vec<Part>,
     ) -> Result<Option<Vec<StoredPart>>, LedgerError> {
-        if !self.try_reserve(parts.iter().map(part_size).sum()) {
+        let size = parts.iter().map(part_size).sum();
+        if !self.try_reserve(size) {
+            self.count_skipped(size as u64);
             return Ok(None);
         }
         let redacted_parts = self.redact_labels(parts);
@@ -54,13 +65,14 @@ impl<'r> ArtifactBuffer<'r> {
         artifact: ArtifactPiece<Part>,
     ) -> Result<(), LedgerError> {
         let size = artifact.parts.iter().map(part_size).sum();
-        if !self.try_reserve(size) {
+        if self.continues_incomplete(&artifact) || !self.try_reserve(size) {
             if let Some(dropped) = self.open_artifacts.get_mut(&artifact.id) {
                 *dropped += size as u64;
             }
+            self.count_skipped(size as u64);
             return Ok(());
         }
-        self.open_artifacts.entry(artifact.id.clone()).or_default();
+        self.open_artifacts.insert(artifact.id.clone(), 0);
         let parts = self.redact_labels(artifact.parts);
         self.writer.store_artifact(ArtifactPiece { parts, ..artifact }).await
     }
@@ -83,15 +95,32 @@ impl<'r> ArtifactBuffer<'r> {
         self.dropped_bytes = self.dropped_bytes.saturating_add(size);
     }
 
-    /// Records an event without parts, if there is space for it.
+    /// Returns the number of dropped bytes.
+    pub(super) const fn dropped_bytes(&self) -> u64 {
+        self.dropped_bytes
+    }
+
+    /// Marks an artifact whose next piece was skipped. `dropped_before` is the number of dropped bytes before it.
+    pub(super) fn mark_incomplete(&mut self, id: &str, dropped_before: u64) {
+        if let Some(dropped) = self.open_artifacts.get_mut(id) {
+            *dropped += self.dropped_bytes - dropped_before;
+        }
+    }
+
+    /// Records an event without parts, unless there are too many.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn record_event(&mut self, event: EventKind) -> Result<(), LedgerError> {
-        if self.try_reserve(RECORD_OVERHEAD_BYTES) {
-            self.reporter.record_event(event).await
-        } else {
-            Ok(())
+        match self.remaining_events.checked_sub(1) {
+            Some(remaining_events) => {
+                self.remaining_events = remaining_events;
+                self.reporter.record_event(event).await
+            }
+            None => {
+                self.count_skipped(RECORD_OVERHEAD_BYTES as u64);
+                Ok(())
+            }
         }
     }
 
@@ -115,13 +144,17 @@ impl<'r> ArtifactBuffer<'r> {
         self.reporter.record_event(truncation).await
     }
 
-    /// Reserves the space, and returns true if nothing was dropped so far.
+    /// Returns true if an earlier piece of the artifact was dropped, so that this one would leave a gap before it.
+    fn continues_incomplete(&self, artifact: &ArtifactPiece<Part>) -> bool {
+        let dropped = self.open_artifacts.get(&artifact.id).unwrap_or(&self.dropped_bytes);
+        artifact.append && *dropped > 0
+    }
+
+    /// Reserves the space, and returns false if there is too little.
     fn try_reserve(&mut self, size: usize) -> bool {
-        match self.remaining_bytes.checked_sub(size.max(RECORD_OVERHEAD_BYTES)) {
-            Some(remaining_bytes) => self.remaining_bytes = remaining_bytes,
-            None => self.dropped_bytes += size as u64,
-        }
-        self.dropped_bytes == 0
+        let remaining_bytes = self.remaining_bytes.checked_sub(size.max(RECORD_OVERHEAD_BYTES));
+        self.remaining_bytes = remaining_bytes.unwrap_or(self.remaining_bytes);
+        remaining_bytes.is_some()
     }
 
     /// Redacts the labels beside the content, because they are shown too.

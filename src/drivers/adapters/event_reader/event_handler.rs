@@ -222,7 +222,11 @@ impl<'r> EventHandler<'r> {
             (redact_label(id), redact_label(name), redact_label(description));
         // The id is assigned even if the artifact fails: an append without an id continues this one.
         let id = self.ids.artifact_id(id, append);
-        let Some(parts) = self.read_content(Some(content)).await? else { return Ok(()) };
+        let dropped_before = self.buffer.dropped_bytes();
+        let Some(parts) = self.read_content(Some(content)).await? else {
+            self.buffer.mark_incomplete(&id, dropped_before);
+            return Ok(());
+        };
         self.completion.mark_other_output();
         self.buffer
             .store_artifact(ArtifactPiece { id, name, description, parts, append, last })

@@ -118,6 +118,25 @@ async fn delivered_files_share_the_output_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_too_large_ends_its_artifact() {
+    let script = r#"head -c 9000 /dev/zero > big
+        echo '{"type":"artifact","id":"a","text":"one","last":false}'
+        echo '{"type":"artifact","id":"a","file":{"path":"big"},"append":true,"last":false}'
+        echo '{"type":"artifact","id":"a","text":"three","append":true}'
+        echo '{"type":"artifact","id":"b","text":"another"}'"#;
+    let mut fixture = file_program(script, &[]);
+    fixture.spec.limits.sizes.output = 9_000;
+    let record = fixture.run_to_end().await;
+    let pieces = record.events().into_iter().filter_map(|event| match event {
+        EventKind::Artifact { id, pieces, .. } => {
+            Some((id.as_str(), pieces.iter().map(|piece| piece.dropped).sum::<u64>()))
+        }
+        _ => None,
+    });
+    assert_eq!(pieces.collect::<Vec<_>>(), [("a", 0), ("b", 0), ("a", 12_000 + 263 - 2)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_undelivered_file_begins_an_artifact_of_its_own() {
     let script = r#"echo '{"type":"artifact","text":"A"}'
         echo '{"type":"artifact","file":{"path":"gone"},"last":false}'

@@ -1,5 +1,6 @@
 //! Watch over the tool calls of a turn: their number, and calls without permission.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -43,10 +44,10 @@ struct MonitoredCall {
 impl ToolCallMonitor {
     /// Creates the watch over a turn that has not begun.
     pub(in crate::drivers) fn new(work: &AttemptWork) -> Self {
-        let path = work.workspace.as_ref().and_then(|workspace| workspace.path().to_str());
+        let path = work.workspace.as_ref().map(|workspace| workspace.path().to_string_lossy());
         Self {
             spec: Arc::clone(&work.spec),
-            workspace: path.map(str::to_owned),
+            workspace: path.map(Cow::into_owned),
             calls: HashMap::new(),
             ends_at: None,
         }

@@ -1,42 +1,82 @@
 //! Attempts of an execution, derived from its events.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use algonius_actors::decide::budget::cumulative_usage::sum;
-use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::execution::event::{Event, EventKind};
 use algonius_actors::model::execution::record::ExecutionRecord;
+use algonius_actors::model::execution::{ExecutionState, StateChange};
 use serde_json::Number;
 
+use crate::serve::a2a::task::attempt_warnings::AttemptWarnings;
 use crate::wire::api::ErrorBody;
 use crate::wire::api::history::AttemptEntry;
 
-/// Maximum number of warnings of one attempt in a response; its events contain all of them.
-const MAX_WARNINGS: usize = 20;
+/// Attempts of the events so far.
+#[derive(Default)]
+pub(super) struct AttemptHistory {
+    attempts: Vec<AttemptEntry>,
+    /// Warnings of the last attempt.
+    warnings: AttemptWarnings,
+}
 
-/// Adds the content of an event to the attempts.
-pub(super) fn apply_event(attempts: &mut Vec<AttemptEntry>, event: &Event) {
-    if let EventKind::StateChanged(change) = &event.data
-        && change.to == ExecutionState::Starting
-    {
-        attempts.push(AttemptEntry {
-            attempt_id: change.attempt_id,
-            started_at: change.at,
-            ended_at: None,
-            ended_in: None,
-            pid: None,
-            exit_code: None,
-            error: None,
-            usage: None,
-            spent: None,
-            used: BTreeMap::new(),
-            dropped: BTreeMap::new(),
-            warnings: Vec::new(),
-        });
+impl AttemptHistory {
+    /// Adds the content of an event.
+    pub(super) fn apply_event(&mut self, event: &Event) {
+        if let EventKind::StateChanged(change) = &event.data
+            && change.to == ExecutionState::Starting
+        {
+            self.add_warnings();
+            self.attempts.push(new_attempt(change));
+        }
+        // Events before the first start belong to no attempt.
+        let Some(attempt) = self.attempts.last_mut() else { return };
+        match &event.data {
+            EventKind::Warning { message } => self.warnings.push(message.clone()),
+            data => apply_to_attempt(attempt, data),
+        }
     }
-    // Events before the first start belong to no attempt.
-    let Some(attempt) = attempts.last_mut() else { return };
-    match &event.data {
+
+    /// Returns the attempts, with the details of the last one that only the record contains.
+    pub(super) fn into_attempts(mut self, record: &ExecutionRecord) -> Vec<AttemptEntry> {
+        self.add_warnings();
+        let last_attempt =
+            self.attempts.last_mut().filter(|attempt| attempt.attempt_id == record.attempt_id);
+        if let Some(last_attempt) = last_attempt {
+            last_attempt.exit_code = record.exit_code;
+            let error_body = record.failure.as_ref().map(ErrorBody::from);
+            last_attempt.error = last_attempt.error.take().or(error_body);
+        }
+        self.attempts
+    }
+
+    fn add_warnings(&mut self) {
+        if let Some(attempt) = self.attempts.last_mut() {
+            attempt.warnings = mem::take(&mut self.warnings).into_sentences();
+        }
+    }
+}
+
+fn new_attempt(start: &StateChange) -> AttemptEntry {
+    AttemptEntry {
+        attempt_id: start.attempt_id,
+        started_at: start.at,
+        ended_at: None,
+        ended_in: None,
+        pid: None,
+        exit_code: None,
+        error: None,
+        usage: None,
+        spent: None,
+        used: BTreeMap::new(),
+        dropped: BTreeMap::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn apply_to_attempt(attempt: &mut AttemptEntry, data: &EventKind) {
+    match data {
         EventKind::StateChanged(change) if is_at_work(change.from) && !is_at_work(change.to) => {
             attempt.ended_at = Some(change.at);
             attempt.ended_in = Some(change.to);
@@ -47,9 +87,6 @@ pub(super) fn apply_event(attempts: &mut Vec<AttemptEntry>, event: &Event) {
         EventKind::ResourceUsage(spent) => attempt.spent = Some(*spent),
         EventKind::OutputTruncated { channel, dropped } => {
             *attempt.dropped.entry(channel.as_str().to_owned()).or_default() += dropped;
-        }
-        EventKind::Warning { message } if attempt.warnings.len() < MAX_WARNINGS => {
-            attempt.warnings.push(message.clone());
         }
         EventKind::UsageReported { counters, .. } => add_counters(&mut attempt.used, counters),
         _ => {}
@@ -62,17 +99,6 @@ fn add_counters(used: &mut BTreeMap<String, Number>, counters: &BTreeMap<String,
         let before = used.get(name);
         let total = before.and_then(|before| sum(before, number)).unwrap_or_else(|| number.clone());
         used.insert(name.clone(), total);
-    }
-}
-
-/// Adds the details of the last attempt that only the record contains.
-pub(super) fn add_record_details(attempts: &mut [AttemptEntry], record: &ExecutionRecord) {
-    if let Some(last_attempt) =
-        attempts.last_mut().filter(|last_attempt| last_attempt.attempt_id == record.attempt_id)
-    {
-        last_attempt.exit_code = record.exit_code;
-        let error_body = record.failure.as_ref().map(ErrorBody::from);
-        last_attempt.error = last_attempt.error.take().or(error_body);
     }
 }
 

@@ -12,7 +12,8 @@ use algonius_actors::model::failure::Failure;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::{attempts, parse_execution_id};
+use super::attempts::AttemptHistory;
+use super::parse_execution_id;
 use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
@@ -130,21 +131,21 @@ impl<'r> DetailReader<'r> {
 
     /// Reads all events; returns the first page of them and the attempts.
     async fn read_events(&mut self) -> Result<(Vec<Event>, Vec<AttemptEntry>), Failure> {
-        let (mut first_page, mut attempts, mut after) = (Vec::new(), Vec::new(), 0);
+        let (mut first_page, mut after) = (Vec::new(), 0);
+        let mut history = AttemptHistory::default();
         loop {
             let page = self.api.reader.next_events(self.record, after, MAX_EVENTS).await?;
             let Some(last) = page.last() else { break };
             after = last.number;
             for event in &page {
-                attempts::apply_event(&mut attempts, event);
+                history.apply_event(event);
                 self.read_event(&event.data).await?;
             }
             if first_page.is_empty() {
                 first_page = page;
             }
         }
-        attempts::add_record_details(&mut attempts, self.record);
-        Ok((first_page, attempts))
+        Ok((first_page, history.into_attempts(self.record)))
     }
 
     /// Reads the texts of the caller's latest message, of the agent's latest request and of the artifacts.

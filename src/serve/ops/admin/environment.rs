@@ -50,10 +50,9 @@ pub async fn environment(
     if names.len() > MAX_VARIABLE_NAMES || !names.iter().all(|name| is_variable_name(name)) {
         return Err(invalid_query().into());
     }
-    let variables = names.into_iter().map(|name| VariableEntry {
-        name: name.to_owned(),
-        set: env::var_os(name).is_some_and(|value| !value.is_empty()),
-    });
+    let variables = names
+        .into_iter()
+        .map(|name| VariableEntry { name: name.to_owned(), set: env::var_os(name).is_some() });
     let status = EnvironmentStatus {
         variables: variables.collect(),
         reads_file: app.admin.reads_config_file(query.file.as_deref()),

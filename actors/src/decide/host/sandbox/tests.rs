@@ -108,6 +108,21 @@ fn landlock_alone_enforces_only_a_part() {
     }
 }
 
+/// With Landlock, what a program may change it may also read.
+#[test]
+fn a_writable_folder_with_secrets_is_no_boundary_of_landlock() {
+    let hazards = vec![Hazard::ServiceFiles, Hazard::SecretFiles];
+    let facts = BoundaryFacts { has_own_user: false, hazards };
+    for (bubblewrap, level, gaps) in [
+        (false, BoundaryLevel::None, &[BoundaryGap::ServiceFiles, BoundaryGap::Configuration][..]),
+        (true, BoundaryLevel::MountNamespace, &[][..]),
+    ] {
+        let capabilities = SandboxCapabilities { landlock: Some(7), bubblewrap };
+        let confinement = choose_confinement(RO, &confined(), capabilities, &facts);
+        assert_eq!(confinement.boundary, Boundary { level, gaps: gaps.to_vec() });
+    }
+}
+
 #[test]
 fn the_boundary_names_every_gap() {
     use BoundaryGap::{

@@ -12,7 +12,7 @@ use nix::unistd::{AccessFlags, Pid, access};
 
 use crate::process::process_label::label_of;
 use crate::process::procfs::HOLDER_PROCESS_NAME;
-use crate::process::procfs::proc_folder;
+use crate::process::procfs::{proc_folder, read_proc_text};
 
 /// Group of the service itself, beside those of the attempts. A service manager that knows the name (as systemd does)
 /// starts the service in it.
@@ -29,8 +29,8 @@ impl CgroupRoot {
     /// Returns the group of this process, or `None` if the system has no cgroup v2.
     #[must_use]
     pub fn for_this_process() -> Option<Self> {
-        let cgroup_file = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let cgroup_file = read_proc_text("/proc/self/cgroup")?;
+        let mounts = read_proc_text("/proc/self/mountinfo")?;
         own_cgroup_folder(&cgroup_file, &mounts).map(Self)
     }
 

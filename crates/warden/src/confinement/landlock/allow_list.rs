@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
+use std::fs::{self, FileType, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +15,12 @@ use nix::unistd::geteuid;
 
 use super::AllowedPath;
 
-/// Folder of the devices. Its block devices and memory devices give access to every file of the machine, and only root
-/// can open them.
+/// Folder of the devices. Only root can open those through which every file of the machine can be read: block devices,
+/// and the following.
 const DEVICES_FOLDER: &str = "/dev";
-const MEMORY_DEVICES: [&str; 3] = ["mem", "kmem", "port"];
+/// Devices of memory and ports, and character devices of disks, by the letters before their number.
+const RAW_DEVICES: [&str; 10] =
+    ["mem", "kmem", "port", "sg", "bsg", "nvme", "ng", "raw", "mtd", "ubi"];
 
 /// Greatest number of links that are followed to resolve a path.
 const MAX_LINKS: u32 = 40;
@@ -91,19 +93,21 @@ impl ReadablePaths {
     /// Adds the entries of a folder, and descends into those that lead to a hidden path.
     fn add_folder(&mut self, folder: &Path, hidden: &BTreeSet<PathBuf>) {
         self.record_state(folder);
+        let has_devices = is_devices_folder(folder);
         // A folder that cannot be listed cannot be allowed either.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             // A link needs no rule: the rule for its target decides.
             let Ok(kind) = entry.file_type() else { continue };
             let path = entry.path();
-            if kind.is_symlink() || hidden.contains(&path) {
+            let is_raw_device = || has_devices && is_raw_device(kind, &entry.file_name());
+            if kind.is_symlink() || hidden.contains(&path) || is_raw_device() {
                 continue;
             }
             let next_hidden = hidden.range(path.clone()..).next();
-            if next_hidden.is_some_and(|hidden_path| hidden_path.starts_with(&path)) {
+            let leads_to_hidden =
+                next_hidden.is_some_and(|hidden_path| hidden_path.starts_with(&path));
+            if leads_to_hidden || kind.is_dir() && is_devices_folder(&path) {
                 self.add_folder(&path, hidden);
-            } else if path == Path::new(DEVICES_FOLDER) && geteuid().is_root() {
-                self.add_devices(&path);
             } else {
                 self.entries.push(path);
             }
@@ -114,21 +118,6 @@ impl ReadablePaths {
     fn record_state(&mut self, folder: &Path) {
         if let Ok(metadata) = fs::symlink_metadata(folder) {
             self.folder_states.push((folder.to_owned(), FolderState::from_metadata(&metadata)));
-        }
-    }
-
-    /// Adds the devices except those through which every file can be read.
-    fn add_devices(&mut self, folder: &Path) {
-        self.record_state(folder);
-        let is_memory_device = |name: &OsStr| MEMORY_DEVICES.iter().any(|memory| name == *memory);
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
-            if !kind.is_symlink()
-                && !kind.is_block_device()
-                && !is_memory_device(&entry.file_name())
-            {
-                self.entries.push(entry.path());
-            }
         }
     }
 
@@ -146,6 +135,24 @@ impl ReadablePaths {
         let flags = libc::O_PATH | libc::O_NOFOLLOW;
         self.entries.iter().filter_map(move |path| AllowedPath::open_with(path, flags).ok())
     }
+}
+
+/// Returns true for the folder of the devices and for folders of its file system, if this process may open every
+/// device. Other file systems that are mounted there (terminals, shared memory) contain no devices of disks.
+fn is_devices_folder(folder: &Path) -> bool {
+    let device = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.dev()).ok();
+    geteuid().is_root()
+        && folder.starts_with(DEVICES_FOLDER)
+        && device(folder).is_some_and(|own| Some(own) == device(Path::new(DEVICES_FOLDER)))
+}
+
+/// Returns true for a device through which files can be read without regard to their modes and rules.
+fn is_raw_device(kind: FileType, name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let has_number =
+        |rest: &str| rest.is_empty() || rest.starts_with(|first: char| first.is_ascii_digit());
+    let is_listed = |raw: &&str| name.strip_prefix(*raw).is_some_and(has_number);
+    kind.is_block_device() || RAW_DEVICES.iter().any(is_listed)
 }
 
 /// Returns the folders whose links lead to a path.
@@ -210,6 +217,35 @@ mod tests {
         let is_parent_allowed =
             root.ancestors().skip(1).any(|parent| list.entries.iter().any(|it| it == parent));
         assert!(!is_parent_allowed, "a folder above a hidden path is allowed as a whole");
+    }
+
+    /// The default runtime folder of root lies below `/dev`.
+    #[test]
+    fn a_hidden_path_below_dev_opens_no_disk() {
+        let hidden = tempfile::tempdir_in("/dev/shm").unwrap();
+        let list = AllowList::new(vec![hidden.path().canonicalize().unwrap()]).current();
+        let is_block_device = |path: &&PathBuf| {
+            fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+        };
+        let disks: Vec<_> = list.entries.iter().filter(is_block_device).collect();
+        assert!(!geteuid().is_root() || disks.is_empty(), "{disks:?}");
+        let is_raw =
+            |path: &&PathBuf| ["/dev/mem", "/dev/port"].iter().any(|raw| **path == *Path::new(raw));
+        let raw: Vec<_> = list.entries.iter().filter(is_raw).collect();
+        assert!(!geteuid().is_root() || raw.is_empty(), "{raw:?}");
+        assert!(list.entries.iter().any(|path| path == Path::new("/dev/null")), "{list:?}");
+        assert!(!list.entries.iter().any(|path| path.starts_with(hidden.path())), "{list:?}");
+    }
+
+    #[test]
+    fn devices_of_disks_are_known_by_name() {
+        let file = tempfile::tempfile().unwrap().metadata().unwrap().file_type();
+        for name in ["mem", "sg0", "nvme0", "nvme0n1", "ng0n1", "bsg", "mtd0ro", "raw"] {
+            assert!(is_raw_device(file, OsStr::new(name)), "{name}");
+        }
+        for name in ["memory", "sgx_enclave", "null", "nvidia0", "ngx", "tty1", "sg_"] {
+            assert!(!is_raw_device(file, OsStr::new(name)), "{name}");
+        }
     }
 
     #[test]

@@ -124,7 +124,7 @@ fn set_home(
         }
     }
     let home = env.get("HOME").map(|home| home.value.clone());
-    home.or_else(|| section.reader.env("HOME")).map(PathBuf::from).unwrap_or_default()
+    home.or_else(|| section.reader.nonempty_env("HOME")).map(PathBuf::from).unwrap_or_default()
 }
 
 /// Reads `[agents.<id>.program_version]`: the arguments and pattern for the version of the program.
