@@ -55,9 +55,15 @@ impl Terminal {
 
     /// What stands there once this does.
     pub(crate) async fn wait_for_text(&self, text: &str) -> Vec<String> {
-        poll_until(&format!("{text:?} at the terminal"), async || {
+        self.wait_for_lines(text, 1).await
+    }
+
+    /// Waits until so many lines contain the text.
+    pub(crate) async fn wait_for_lines(&self, text: &str, count: usize) -> Vec<String> {
+        poll_until(&format!("{count} times {text:?} at the terminal"), async || {
             let lines = screen_lines(&self.received.borrow());
-            lines.iter().any(|line| line.contains(text)).then_some(lines)
+            let has_text = |line: &&String| line.contains(text);
+            (lines.iter().filter(has_text).count() >= count).then_some(lines)
         })
         .await
     }

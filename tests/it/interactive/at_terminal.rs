@@ -63,6 +63,8 @@ async fn a_form_is_filled_at_the_terminal() {
     // The schema requires a text, so the service refuses this one, and the question stays open.
     terminal.send_keys("{\"name\": 7}\n").await;
     terminal.wait_for_text("must be of the type").await;
+    // What is typed before the question appears again answers nothing.
+    terminal.wait_for_lines("  schema   ", 2).await;
     terminal.send_keys("{\"name\": \"main\"}\n").await;
     let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(0), "{screen:#?}");
