@@ -15,7 +15,7 @@ args = ["-c", '''
 printf '%s\n' '{"type":"text","text":"one\n"}'
 echo 'debug: asking someone@mail.example'
 until [ -e HERE/go ]; do sleep 0.02; done
-echo '{"type":"text","text":"lost'
+echo '{"type":"later","text":"not read"}'
 printf '%s\n' '{"type":"text","text":"two\n"}'
 ''']
 output = "events"

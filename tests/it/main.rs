@@ -99,6 +99,7 @@ mod tool_programs;
 mod truncated;
 mod unavailable;
 mod unbroken_output;
+mod unreadable_output;
 mod upgrade;
 mod usage;
 mod workspaces;

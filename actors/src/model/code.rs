@@ -139,6 +139,9 @@ codes! {
     /// The program ended before it wrote the final event of its output.
     EndedEarly = "ended-early", Agent,
         "look for what ended the agent, and see that `output` is what it writes";
+    /// A part of the output that may belong to the answer could not be read.
+    OutputUnreadable = "output-unreadable", Agent,
+        "read the line in the agent's output; see that `output` is what the agent writes, and that it writes all other text to standard error";
     /// The agent was denied a tool that it needed, and answered nothing.
     Denied = "denied", Agent,
         "allow the agent the tools that it needs, or ask for something that needs none";

@@ -130,6 +130,7 @@ pub const fn wire_codes(code: Code) -> WireCodes {
         | Code::PermanentFailure
         | Code::NotAuthenticated
         | Code::EndedEarly
+        | Code::OutputUnreadable
         | Code::Denied
         | Code::ModeRefused
         | Code::SessionNotOpened

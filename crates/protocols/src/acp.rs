@@ -312,8 +312,8 @@ impl AcpConnection {
 }
 
 impl Protocol for AcpConnection {
-    fn receive(&mut self, line: &[u8]) -> Vec<ProtocolStep> {
-        match RpcMessage::parse(line) {
+    fn receive(&mut self, message: Value) -> Vec<ProtocolStep> {
+        match RpcMessage::from_json(message) {
             Ok(RpcMessage::Request { id, method, params }) => {
                 let (requests, sessions) =
                     (&mut self.client_state.agent_requests, &mut self.client_state.sessions);

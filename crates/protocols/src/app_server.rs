@@ -309,8 +309,8 @@ impl AppServerConnection {
 }
 
 impl Protocol for AppServerConnection {
-    fn receive(&mut self, line: &[u8]) -> Vec<ProtocolStep> {
-        match RpcMessage::parse(line) {
+    fn receive(&mut self, message: Value) -> Vec<ProtocolStep> {
+        match RpcMessage::from_json(message) {
             Ok(RpcMessage::Request { id, method, params }) => {
                 let (requests, threads) = (&mut self.agent_requests, &mut self.threads);
                 requests.receive(&id, (&method, &params), threads, &mut self.rpc)

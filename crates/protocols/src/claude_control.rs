@@ -337,10 +337,7 @@ impl ControlConnection {
 }
 
 impl Protocol for ControlConnection {
-    fn receive(&mut self, line: &[u8]) -> Vec<ProtocolStep> {
-        let Ok(message) = serde_json::from_slice::<Value>(line) else {
-            return vec![ProtocolStep::protocol_error("line is not JSON")];
-        };
+    fn receive(&mut self, message: Value) -> Vec<ProtocolStep> {
         let Some(kind) = message.get("type").and_then(Value::as_str) else {
             return vec![ProtocolStep::protocol_error("message has no type")];
         };

@@ -3,10 +3,12 @@
 use crate::acp::AcpConnection;
 use crate::app_server::AppServerConnection;
 use crate::claude_control::ControlConnection;
+use crate::json_line::{LineItem, UnreadText, read_json_line};
 use crate::lines::{LineBuffer, ReceivedLine};
 use crate::model::command::{ClientInfo, Command, ProtocolKind};
-use crate::model::step::{OpenFault, ProtocolStep, TurnOutcome};
+use crate::model::step::{MAX_LOST_TEXT_CHARS, OpenFault, ProtocolStep, TurnOutcome};
 use crate::protocol::Protocol;
+use serde_json::Value;
 
 /// Greatest length of a received line in bytes, unless [`Connection::with_max_line_bytes`] changes it.
 pub const DEFAULT_MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
@@ -52,8 +54,8 @@ impl Connection {
         }
     }
 
-    /// Changes the greatest length of a received line. A longer line is reported as [`ProtocolStep::ProtocolError`] and
-    /// skipped.
+    /// Changes the greatest length of a received line. A longer line is skipped and reported as
+    /// [`ProtocolStep::MessageLost`].
     #[must_use]
     pub fn with_max_line_bytes(mut self, bytes: usize) -> Self {
         self.received_lines = LineBuffer::new(bytes);
@@ -68,12 +70,10 @@ impl Connection {
         let mut steps = Vec::new();
         for line in self.received_lines.push(bytes) {
             match line {
-                ReceivedLine::Complete(line) if line.iter().all(u8::is_ascii_whitespace) => {}
-                ReceivedLine::Complete(line) => steps.extend(self.protocol().receive(&line)),
-                ReceivedLine::TooLong => {
-                    steps.push(ProtocolStep::protocol_error(
-                        "line exceeds the limit and is skipped",
-                    ));
+                ReceivedLine::Complete(line) => steps.extend(self.handle_line(&line)),
+                ReceivedLine::TooLong { max_bytes } => {
+                    let reason = format!("is longer than {max_bytes} bytes");
+                    steps.push(ProtocolStep::MessageLost { reason, text: String::new() });
                 }
             }
         }
@@ -117,11 +117,19 @@ impl Connection {
             return Vec::new();
         }
         let last_line = self.received_lines.finish();
-        let mut steps = last_line.map_or_else(Vec::new, |line| self.protocol().receive(&line));
+        let mut steps = last_line.map_or_else(Vec::new, |line| self.handle_line(&line));
         steps.retain(|step| !matches!(step, ProtocolStep::Send(_)));
         steps.extend(self.protocol().finish());
         self.is_ended = true;
         steps
+    }
+
+    fn handle_line(&mut self, line: &[u8]) -> Vec<ProtocolStep> {
+        let handle_item = |item| match item {
+            LineItem::Object(message) => self.protocol().receive(message),
+            LineItem::Unread(unread) => vec![unread_step(&unread)],
+        };
+        read_json_line(line).into_iter().flat_map(handle_item).collect()
     }
 
     fn protocol(&mut self) -> &mut dyn Protocol {
@@ -133,18 +141,33 @@ impl Connection {
     }
 }
 
+/// Returns the step for text of an agent that is no message.
+fn unread_step(unread: &UnreadText) -> ProtocolStep {
+    if unread.may_be_message(is_message) {
+        let text = unread.text.chars().take(MAX_LOST_TEXT_CHARS).collect();
+        return ProtocolStep::MessageLost { reason: unread.reason.to_owned(), text };
+    }
+    ProtocolStep::protocol_error(format!("a line {}", unread.reason))
+}
+
+/// Returns whether a JSON object is a message of one of the protocols.
+fn is_message(object: &Value) -> bool {
+    ["jsonrpc", "method", "type"].iter().any(|name| object.get(name).is_some_and(Value::is_string))
+        || object.get("id").is_some() && (object.get("result").or(object.get("error"))).is_some()
+}
+
 /// Returns whether a sent line is a prompt of one of the protocols, whose requests have distinct names.
 fn is_prompt(line: &[u8]) -> bool {
-    let message: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
-    let string_field = |name: &str| message.get(name).and_then(serde_json::Value::as_str);
+    let message: Value = serde_json::from_slice(line).unwrap_or_default();
+    let string_field = |name: &str| message.get(name).and_then(Value::as_str);
     matches!(string_field("method"), Some("session/prompt" | "turn/start"))
         || string_field("type") == Some("user")
 }
 
 /// Returns whether a sent line cancels a turn in one of the protocols, whose requests have distinct names.
 fn is_cancel(line: &[u8]) -> bool {
-    let message: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
-    let string_at = |path: &str| message.pointer(path).and_then(serde_json::Value::as_str);
+    let message: Value = serde_json::from_slice(line).unwrap_or_default();
+    let string_at = |path: &str| message.pointer(path).and_then(Value::as_str);
     matches!(string_at("/method"), Some("session/cancel" | "turn/interrupt"))
         || string_at("/request/subtype") == Some("interrupt")
 }

@@ -32,6 +32,7 @@ mod agent_requests;
 mod app_server;
 mod claude_control;
 mod connection;
+mod json_line;
 mod lines;
 mod model;
 mod protocol;
@@ -40,14 +41,15 @@ mod subject;
 mod turns;
 
 pub use connection::{Connection, DEFAULT_MAX_LINE_BYTES};
+pub use json_line::{LineItem, UnreadText, read_json_line};
 pub use model::command::{
     ClientInfo, Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, ResourceBody,
     SessionStart,
 };
 pub use model::ids::{RequestId, SessionKey};
 pub use model::step::{
-    AgentCapability, AgentInfo, AgentRequest, AgentRequestKind, AnsweredCall, OpenFault,
-    PermissionOption, PermissionOptionKind, PlanEntry, ProtocolStep, TextRole, TokenUsage,
-    TurnOutcome, UsageCost,
+    AgentCapability, AgentInfo, AgentRequest, AgentRequestKind, AnsweredCall, MAX_LOST_TEXT_CHARS,
+    OpenFault, PermissionOption, PermissionOptionKind, PlanEntry, ProtocolStep, TextRole,
+    TokenUsage, TurnOutcome, UsageCost,
 };
 pub use model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};

@@ -6,7 +6,10 @@ pub(crate) enum ReceivedLine {
     /// Line without its line feed.
     Complete(Vec<u8>),
     /// Line that exceeds the limit. Its bytes are dropped.
-    TooLong,
+    TooLong {
+        /// Limit in bytes.
+        max_bytes: usize,
+    },
 }
 
 /// Buffer for the beginning of a line.
@@ -29,7 +32,7 @@ impl LineBuffer {
             let (content, is_complete) =
                 piece.strip_suffix(b"\n").map_or((piece, false), |content| (content, true));
             if !self.is_skipping && self.partial.len() + content.len() > self.max_line_bytes {
-                lines.push(ReceivedLine::TooLong);
+                lines.push(ReceivedLine::TooLong { max_bytes: self.max_line_bytes });
                 self.is_skipping = true;
                 self.partial = Vec::new();
             }

@@ -2,11 +2,12 @@
 
 use crate::model::command::Command;
 use crate::model::step::ProtocolStep;
+use serde_json::Value;
 
 /// Behaviour that every protocol has.
 pub(crate) trait Protocol {
-    /// Handles a received line.
-    fn receive(&mut self, line: &[u8]) -> Vec<ProtocolStep>;
+    /// Handles a received JSON object.
+    fn receive(&mut self, message: Value) -> Vec<ProtocolStep>;
     /// Performs a command while the process runs.
     fn perform(&mut self, command: Command) -> Vec<ProtocolStep>;
     /// Records a line that was sent before a crash.

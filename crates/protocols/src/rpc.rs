@@ -27,10 +27,14 @@ pub(crate) enum RpcMessage {
 }
 
 impl RpcMessage {
-    /// Reads a line; the error says what is wrong with it.
-    pub(crate) fn parse(line: &[u8]) -> Result<Self, &'static str> {
-        let value: Value = serde_json::from_slice(line).map_err(|_error| "line is not JSON")?;
-        let Value::Object(mut fields) = value else { return Err("message is not an object") };
+    /// Reads a sent line; `None` if it is no message.
+    pub(crate) fn parse_sent(line: &[u8]) -> Option<Self> {
+        Self::from_json(serde_json::from_slice(line).ok()?).ok()
+    }
+
+    /// Reads a message; the error says what is wrong with it.
+    pub(crate) fn from_json(message: Value) -> Result<Self, &'static str> {
+        let Value::Object(mut fields) = message else { return Err("message is not an object") };
         let id = match fields.get("id") {
             None | Some(Value::Null) => None,
             Some(id) => Some(RequestId::from_json(id).ok_or("id is no integer and no text")?),

@@ -198,6 +198,7 @@ impl ClaudeAdapter {
             events.push(ProgramEvent::Failed(failure));
         } else if let Some(answer) = non_empty_text_at(line, "/result") {
             events.extend(self.draft.accept_as(answer));
+            events.push(ProgramEvent::AnswerRepeated);
         } else {
             events.extend(self.draft.accept());
         }

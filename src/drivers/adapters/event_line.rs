@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use algonius_actors::model::execution::content::{Content, Part};
 pub(super) use algonius_actors::model::execution::event::{FileChange, ToolStage};
+use algonius_protocols::{LineItem, UnreadText, read_json_line};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -12,11 +13,9 @@ use serde_json::{Map, Value};
 pub(super) use super::failure::ReportedFailure;
 use super::file_parts::{NamedFile, ReportedPart};
 
-/// Greatest length of a line of this project's events in bytes; a longer line is skipped.
-pub(super) const MAX_EVENT_LINE_BYTES: usize = 1024 * 1024;
-
-/// Greatest length of a line of native events in bytes: such a line holds the whole answer and more.
-pub(super) const MAX_NATIVE_LINE_BYTES: usize = 16 * 1024 * 1024;
+/// Types of events whose loss makes the result of a run incomplete.
+const RESULT_TYPES: [&str; 7] =
+    ["text", "artifact", "message", "input_required", "auth_required", "rejected", "failed"];
 
 /// Line that arrives in pieces.
 pub(super) struct EventLine {
@@ -52,54 +51,67 @@ impl EventLine {
         self.bytes
     }
 
-    /// Returns true if the line is blank.
-    pub(super) fn is_blank(&self) -> bool {
-        !self.is_too_long && self.bytes.trim_ascii().is_empty()
-    }
-
-    /// Returns the event of the line.
-    ///
-    /// # Errors
-    /// The reason why the line is no event of this project.
-    pub(super) fn parse_event(&self) -> Result<ProgramEvent, EventParseError> {
-        let event = if self.is_too_long { None } else { serde_json::from_slice(&self.bytes).ok() };
-        match event {
-            Some(ProgramEvent::Unknown) => Err(self.parse_error("has an unknown `type`")),
-            Some(event) => Ok(event),
-            // The line is parsed again for the reason: the parser's own message would quote the line.
-            None => Err(self
-                .parse_object()
-                .map_or_else(|error| error, |object| self.invalid_event(&object))),
+    /// Returns the events of the line in order, none for a blank line. A text that is no event is
+    /// [`ProgramEvent::Malformed`].
+    pub(super) fn parse_events(&self) -> Vec<ProgramEvent> {
+        // Nearly every line is one event, which needs no intermediate value.
+        if let Ok(event) = serde_json::from_slice::<ProgramEvent>(&self.bytes)
+            && !matches!(event, ProgramEvent::Unknown)
+        {
+            return vec![event];
         }
+        let is_result = |object: &Value| {
+            object.get("type").and_then(Value::as_str).is_some_and(|it| RESULT_TYPES.contains(&it))
+        };
+        let events = self.parse_objects(is_result).into_iter();
+        events
+            .map(|parsed| {
+                parsed
+                    .and_then(|object| parse_event(&object))
+                    .unwrap_or_else(ProgramEvent::Malformed)
+            })
+            .collect()
     }
 
-    /// Returns the JSON object of the line.
-    ///
-    /// # Errors
-    /// The reason why the line holds none.
-    pub(super) fn parse_object(&self) -> Result<Value, EventParseError> {
+    /// Returns the JSON objects of the line in order, none for a blank line, and an error for each text that is no
+    /// object. `is_message` returns true for objects whose loss matters.
+    pub(super) fn parse_objects(
+        &self,
+        is_message: impl Fn(&Value) -> bool,
+    ) -> Vec<Result<Value, EventParseError>> {
         if self.is_too_long {
-            return Err(self.parse_error(format!("is longer than {} bytes", self.max_bytes)));
+            let reason = format!("is longer than {} bytes", self.max_bytes).into();
+            return vec![Err(EventParseError {
+                reason,
+                text: String::new(),
+                is_result_lost: true,
+            })];
         }
-        match serde_json::from_slice(&self.bytes) {
-            Ok(object @ Value::Object(_)) => Ok(object),
-            Ok(_) => Err(self.parse_error("is not a JSON object")),
-            Err(_) => Err(self.parse_error("is not JSON")),
-        }
+        let items = read_json_line(&self.bytes).into_iter().map(|item| match item {
+            LineItem::Object(object) => Ok(object),
+            LineItem::Unread(unread) => {
+                let is_result_lost = unread.may_be_message(&is_message);
+                let UnreadText { reason, text } = unread;
+                Err(EventParseError { reason: reason.into(), text, is_result_lost })
+            }
+        });
+        items.collect()
     }
+}
 
-    /// Returns the error of an object that is no event.
-    fn invalid_event(&self, object: &Value) -> EventParseError {
-        match object.get("type") {
-            Some(Value::String(_)) => self.parse_error("does not have the fields of its `type`"),
-            _ => self.parse_error("has no `type`"),
+/// Returns the event of a JSON object.
+fn parse_event(object: &Value) -> Result<ProgramEvent, EventParseError> {
+    let event_type = object.get("type").and_then(Value::as_str);
+    let (reason, is_result_lost) = match (ProgramEvent::deserialize(object), event_type) {
+        (Ok(ProgramEvent::Unknown), _) => ("has an unknown `type`", false),
+        (Ok(event), _) => return Ok(event),
+        // The parser's own message would quote the line.
+        (Err(_), Some(event_type)) => {
+            ("does not have the fields of its `type`", RESULT_TYPES.contains(&event_type))
         }
-    }
-
-    fn parse_error(&self, reason: impl Into<Cow<'static, str>>) -> EventParseError {
-        let text = String::from_utf8_lossy(&self.bytes).into_owned();
-        EventParseError { reason: reason.into(), text }
-    }
+        (Err(_), None) => ("has no `type`", false),
+    };
+    Err(EventParseError { reason: reason.into(), text: object.to_string(), is_result_lost })
 }
 
 /// Reason why a line is no event.
@@ -107,14 +119,16 @@ impl EventLine {
 pub(in crate::drivers) struct EventParseError {
     /// Clause that follows "the line".
     pub(super) reason: Cow<'static, str>,
-    /// Raw line; empty if it was too long to be kept.
+    /// Raw text; empty if it was too long to be kept.
     pub(super) text: String,
+    /// True if a part of the result may be lost with the text.
+    pub(super) is_result_lost: bool,
 }
 
 impl EventParseError {
     /// Returns the error of an event that was read, but whose content makes no sense.
-    pub(super) const fn for_content(reason: &'static str) -> Self {
-        Self { reason: Cow::Borrowed(reason), text: String::new() }
+    pub(super) const fn for_content(reason: &'static str, is_result_lost: bool) -> Self {
+        Self { reason: Cow::Borrowed(reason), text: String::new(), is_result_lost }
     }
 }
 
@@ -201,6 +215,9 @@ pub(in crate::drivers) enum ProgramEvent {
     /// Confirmation that the latest message is the answer.
     #[serde(skip)]
     Accepted,
+    /// Confirmation that all text before it is the whole answer, even if lines before it were lost.
+    #[serde(skip)]
+    AnswerRepeated,
     /// Line that is no event.
     #[serde(skip)]
     Malformed(EventParseError),
@@ -341,30 +358,41 @@ const fn unnamed_part(content: Content) -> Part {
 
 #[cfg(test)]
 mod tests {
-    use super::{EventLine, MAX_EVENT_LINE_BYTES, NamedFile, ProgramEvent, ReportedPart};
+    use super::{EventLine, NamedFile, ProgramEvent, ReportedPart};
     use algonius_actors::model::execution::content::{Content, Part};
 
-    fn read(line: &str) -> Option<ProgramEvent> {
-        let mut event_line = EventLine::new(MAX_EVENT_LINE_BYTES);
+    fn read_all(line: &str) -> Vec<ProgramEvent> {
+        let mut event_line = EventLine::new(1 << 20);
         event_line.extend(line.as_bytes(), &mut Vec::new());
-        event_line.parse_event().ok()
+        event_line.parse_events()
+    }
+
+    fn read(line: &str) -> Option<ProgramEvent> {
+        let event = read_all(line).into_iter().next()?;
+        (!matches!(event, ProgramEvent::Malformed(_))).then_some(event)
     }
 
     #[test]
     fn a_malformed_line_keeps_its_reason_and_its_text() {
-        for (line, reason) in [
-            ("plain words", "is not JSON"),
-            (r#"{"type":"text","text":"cut"#, "is not JSON"),
-            ("[1]", "is not a JSON object"),
-            (r#"{"text":"a"}"#, "has no `type`"),
-            (r#"{"type":7}"#, "has no `type`"),
-            (r#"{"type":"text","words":"a"}"#, "does not have the fields of its `type`"),
-            (r#"{"type":"later"}"#, "has an unknown `type`"),
+        for (line, reason, is_result_lost) in [
+            ("plain words", "is not JSON", false),
+            (r#"{"type":"text","text":"cut"#, "is not JSON", true),
+            (r#"{ "type": "text", }"#, "is not JSON", true),
+            (r#"words {"type":"text","text":"a"}"#, "is not JSON", true),
+            (r#"[{"type":"artifact"}]"#, "is not a JSON object", true),
+            (r#"words {"type":"usage","input_tokens":1}"#, "is not JSON", false),
+            ("[1]", "is not a JSON object", false),
+            (r#"{"text":"a"}"#, "has no `type`", false),
+            (r#"{"type":7}"#, "has no `type`", false),
+            (r#"{"type":"text","words":"a"}"#, "does not have the fields of its `type`", true),
+            (r#"{"type":"tool_call"}"#, "does not have the fields of its `type`", false),
+            (r#"{"type":"later"}"#, "has an unknown `type`", false),
         ] {
-            let mut event_line = EventLine::new(MAX_EVENT_LINE_BYTES);
-            event_line.extend(line.as_bytes(), &mut Vec::new());
-            let error = event_line.parse_event().unwrap_err();
-            assert_eq!((error.reason.as_ref(), error.text.as_str()), (reason, line));
+            let events = read_all(line);
+            let [ProgramEvent::Malformed(error)] = &*events else { panic!("{line}: {events:?}") };
+            let text = error.text.as_str().replace("\"", "");
+            assert_eq!((&*error.reason, text), (reason, line.replace("\"", "")));
+            assert_eq!(error.is_result_lost, is_result_lost, "{line}");
         }
         let mut long = EventLine::new(5);
         let mut dropped = Vec::new();
@@ -372,8 +400,30 @@ mod tests {
             long.extend(piece, &mut dropped);
         }
         assert_eq!(dropped, b"12345678");
-        let error = long.parse_event().unwrap_err();
+        let events = long.parse_events();
+        let [ProgramEvent::Malformed(error)] = &*events else { panic!("{events:?}") };
         assert_eq!((&*error.reason, &*error.text), ("is longer than 5 bytes", ""));
+        assert!(error.is_result_lost);
+    }
+
+    #[test]
+    fn the_events_of_a_line_are_read_in_order() {
+        let line = "\u{1b}[2K{\"type\":\"text\",\"text\":\"a\"}\u{1b}[0m {\"type\":\"later\"}\r{\"type\":\"thinking\"} end";
+        let events = read_all(line);
+        let [
+            ProgramEvent::Text { text },
+            ProgramEvent::Malformed(unknown),
+            ProgramEvent::Thinking {},
+            ProgramEvent::Malformed(words),
+        ] = &*events
+        else {
+            panic!("{events:?}")
+        };
+        assert_eq!(
+            (&**text, &*unknown.reason, &*words.text),
+            ("a", "has an unknown `type`", "end")
+        );
+        assert!(read_all(" \r").is_empty() && read_all("\u{feff}\u{1b}[0m").is_empty());
     }
 
     fn into_parts(content: &str) -> Option<Vec<ReportedPart>> {

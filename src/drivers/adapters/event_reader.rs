@@ -1,8 +1,8 @@
 //! Reads a program's events: one JSON object on each line of standard output, in this project's format or in a native
 //! one.
 //!
-//! A program's output fails the attempt only by an explicit failure event: a line that is no event stays in the output,
-//! is not part of the answer, and is reported.
+//! A line that is no event stays in the output, is not part of the answer, and is reported. It fails the attempt if a
+//! part of the result may be lost with it, or if the result is empty.
 
 mod answer;
 mod answer_stream;
@@ -16,7 +16,7 @@ mod line_reader;
 mod malformed_lines;
 mod step_recorder;
 
-use algonius_actors::decide::classify::success_evaluation::ReportedResult;
+use algonius_actors::decide::classify::success_evaluation::{ReportedResult, UnreadLine};
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::Interruption;
@@ -30,6 +30,7 @@ use self::line_reader::LineReader;
 use super::event_line::ProgramEvent;
 use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
+use crate::drivers::output::line_limit::max_line_bytes;
 use crate::drivers::output::raw_text::TextStorage;
 use crate::drivers::output::release_timer::ReleaseTimer;
 
@@ -82,7 +83,8 @@ impl<'r> EventReader<'r> {
         let storage = TextStorage { account: memory.clone(), recording: None };
         let answer = (has_messages, storage);
         let handler = EventHandler::open(reporter, work, allowed_folders, answer);
-        Self { lines: LineReader::new(dialect), handler }
+        let max_line_bytes = max_line_bytes(work.spec.limits.sizes.output);
+        Self { lines: LineReader::new(dialect, max_line_bytes), handler }
     }
 
     /// Returns a timer for the release of output.
@@ -190,6 +192,14 @@ impl<'r> EventReader<'r> {
     /// Fails the attempt for a reason of the service, unless it has failed before.
     pub(in crate::drivers) fn fail_with(&mut self, failure: Failure) {
         self.handler.completion.record_service_failure(failure);
+    }
+
+    /// Fails the attempt because a message of the program could not be read, unless it has failed before. `reason` is
+    /// a clause that follows "the message", and `text` is what the program wrote.
+    pub(in crate::drivers) fn fail_unreadable(&mut self, (reason, text): (String, &str)) {
+        let text = self.handler.label(text);
+        let unread_line = UnreadLine { line: 0, reason, text, is_result_lost: true };
+        self.fail_with(unread_line.to_failure());
     }
 
     /// Closes the channels.

@@ -30,6 +30,7 @@ use super::workspace::resolve_working_dir;
 use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::files::scratch_slots::{self, ScratchSlot};
 use crate::drivers::lease_commands::LeaseCommandReceiver;
+use crate::drivers::output::line_limit::max_line_bytes;
 use crate::drivers::stdio::protocol::StdioTurn;
 use crate::platform::template::{ExecutionValues, RequestIds};
 
@@ -77,7 +78,8 @@ impl AttemptStart {
     ) -> Result<Option<DialoguePlan>, Failure> {
         let Some(spec) = &self.program.stdio_protocol else { return Ok(None) };
         let Some(control) = self.program.control() else {
-            return StdioTurn::new(spec, &self.template_values(), 0)
+            let max_message_bytes = max_line_bytes(self.work.spec.limits.sizes.output);
+            return StdioTurn::new(spec, &self.template_values(), 0, max_message_bytes)
                 .map(|turn| Some(DialoguePlan::Stdio(Box::new(turn))));
         };
         let cwd = resolve_working_dir(&self.program, &self.work).await?;

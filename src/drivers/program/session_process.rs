@@ -28,6 +28,7 @@ use super::session_resume::{self, AttemptSession};
 use crate::drivers::adapters::event_reader::EventSummary;
 use crate::drivers::files::input_files;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
+use crate::drivers::output::line_limit::max_line_bytes;
 use crate::drivers::stdio::protocol::StdioTurn;
 
 /// Runs one message from its order to its end. Whatever the result, the program is then back in the pool, or nothing of
@@ -120,7 +121,8 @@ impl SessionTurn {
         if let Some(id) = &reserved.process.progress.session {
             id.expose().clone_into(&mut values.session_id);
         }
-        StdioTurn::new(spec, &values, reserved.process.progress.message_count)
+        let max_message_bytes = max_line_bytes(self.attempt.work.spec.limits.sizes.output);
+        StdioTurn::new(spec, &values, reserved.process.progress.message_count, max_message_bytes)
     }
 
     /// Returns the program of the conversation: the pooled one if it fits, or a new one.

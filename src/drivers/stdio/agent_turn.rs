@@ -8,6 +8,7 @@ mod agent_input;
 mod open_requests;
 mod steps;
 mod tool_call_monitor;
+mod turn_state;
 
 use std::time::Duration;
 
@@ -22,8 +23,8 @@ use tokio::sync::watch;
 
 use self::agent_input::AgentInput;
 use self::open_requests::OpenRequests;
-use self::steps::TurnState;
 pub(in crate::drivers) use self::tool_call_monitor::ToolCallMonitor;
+use self::turn_state::TurnState;
 use crate::drivers::adapters::event_reader::EventReader;
 use crate::drivers::lease_commands::{AnswerReceiver, LeaseCommandReceiver};
 use crate::drivers::output::channel_writer::{
@@ -52,6 +53,8 @@ pub(in crate::drivers) struct TurnPlan {
     pub(in crate::drivers) prompt: Vec<PromptPart>,
     /// Longest time until the session is open.
     pub(in crate::drivers) open_timeout: Duration,
+    /// Greatest length of a line of the agent in bytes.
+    pub(in crate::drivers) max_line_bytes: usize,
     /// Watch over the tool calls.
     pub(in crate::drivers) tool_call_monitor: ToolCallMonitor,
 }
@@ -81,7 +84,8 @@ impl AgentTurn {
         journal: StdinJournal,
         (answers, commands): (AnswerReceiver, LeaseCommandReceiver),
     ) -> std::io::Result<Self> {
-        let mut connection = Connection::new(plan.protocol, client_info());
+        let mut connection =
+            Connection::new(plan.protocol, client_info()).with_max_line_bytes(plan.max_line_bytes);
         let written = journal.messages()?;
         let is_continued = !written.is_empty();
         connection.replay_sent(&written);

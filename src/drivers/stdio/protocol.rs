@@ -25,8 +25,19 @@ pub(in crate::drivers) enum StdioStep {
     Output(Vec<u8>),
     /// Warning about an unexpected message, which has no other effect.
     Warn(String),
+    /// Text of the program that may have been a message and could not be read.
+    Unreadable(UnreadMessage),
     /// End of the turn, with the failure of the protocol itself if there was one.
     End(Option<Failure>),
+}
+
+/// Text that may have been a message.
+#[derive(Debug, PartialEq)]
+pub(in crate::drivers) struct UnreadMessage {
+    /// Clause that follows "the message".
+    pub(in crate::drivers) reason: String,
+    /// Text of the program; empty if it was too long to be kept.
+    pub(in crate::drivers) text: String,
 }
 
 /// One turn of the protocol with a program.
@@ -39,7 +50,7 @@ pub(in crate::drivers) enum StdioTurn {
 
 impl StdioTurn {
     /// Returns a turn that sends the `values`. `number` counts the calls of a program; call 0 initializes the program
-    /// first.
+    /// first. A longer message of the program than `max_message_bytes` fails a call.
     ///
     /// # Errors
     /// `input-rejected` if this program cannot receive such a message.
@@ -47,10 +58,11 @@ impl StdioTurn {
         spec: &stdio_protocol::StdioProtocol,
         values: &ExecutionValues,
         number: u64,
+        max_message_bytes: usize,
     ) -> Result<Self, Failure> {
         match spec {
             stdio_protocol::StdioProtocol::Rpc(spec) => {
-                RpcTurn::new(spec, values, number).map(Self::Rpc)
+                RpcTurn::new(spec, values, number, max_message_bytes).map(Self::Rpc)
             }
             stdio_protocol::StdioProtocol::Turns(spec) => {
                 MessageTurn::new(spec, values, number).map(Self::Message)

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::protocol::{StdioStep, StdioTurn};
+use super::protocol::{StdioStep, StdioTurn, UnreadMessage};
 use crate::drivers::adapters::event_line::ProgramEvent;
 use crate::drivers::adapters::event_reader::EventReader;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
@@ -189,6 +189,10 @@ impl StdioExchange {
                     events.handle_event(ProgramEvent::Text { text }).await?;
                 }
                 StdioStep::Warn(message) => events.warn(&message).await?,
+                StdioStep::Unreadable(UnreadMessage { reason, text }) => {
+                    events.fail_unreadable((reason, &text));
+                    return Ok(true);
+                }
                 StdioStep::End(failure) => {
                     failure.into_iter().for_each(|failure| events.fail_with(failure));
                     return Ok(true);

@@ -25,7 +25,8 @@
 //! | `[[late-ask]]` | requests permission after the end of the turn |
 //! | `[[method NAME]]` | sends any other request; says `METHOD: ` with the code of the error |
 //! | `[[stop REASON]]`, `[[error CODE TEXT]]`, `[[auth-error]]` | ends the turn |
-//! | `[[malformed]]`, `[[huge BYTES]]` | a line that is not JSON, a long line |
+//! | `[[malformed]]`, `[[huge BYTES]]` | a message that is cut, a long line |
+//! | `[[words TEXT]]` | a line of words |
 //! | `[[exit CODE]]` | ends the process |
 //!
 //! # Environment

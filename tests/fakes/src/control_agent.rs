@@ -1,8 +1,8 @@
 //! Interactive agents that speak claude-control or the protocol of the codex app server.
 //!
 //! They follow some of the instructions of the ACP agent: `say`, `think`, `burst`, `tool` (with `unasked`), `recall`,
-//! `hang`, `malformed`, `huge`, `auth-error` and `exit`. `FAKE_ACP_LOG`, `FAKE_ACP_RAN` and `FAKE_ACP_STATE` have the
-//! same meaning. Tools run unasked in the modes `bypassPermissions` and `danger-full-access`. The argument
+//! `hang`, `words`, `malformed`, `huge`, `auth-error` and `exit`. `FAKE_ACP_LOG`, `FAKE_ACP_RAN` and `FAKE_ACP_STATE`
+//! have the same meaning. Tools run unasked in the modes `bypassPermissions` and `danger-full-access`. The argument
 //! `--resume ID` continues a conversation of claude-control, and `--session-id ID` names a new one.
 
 use std::env;
@@ -199,6 +199,7 @@ impl ControlAgent {
                 }
                 "tool" => self.run_tool(&instruction)?,
                 "hang" => self.wait_until(|agent| agent.is_cancelled)?,
+                "words" => write_text(&format!("{}\n", instruction.text()))?,
                 "malformed" => write_text("{\"type\":\n")?,
                 "huge" => {
                     write_text(&format!("\"{}\"\n", "x".repeat(instruction.word(0).parse()?)))?;

@@ -21,12 +21,14 @@ fn shell_agent(id: &str, script: &str, settings: &str) -> String {
     format!("[agents.{id}]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{settings}\n")
 }
 
+const EXITING_AGENTS: &str = "[agents.exits]\ncommand = 'sh'\nargs = ['-c', 'cat >&2; exit 7']\n\
+                              [agents.dies]\ncommand = 'sh'\nargs = ['-c', 'kill -9 $$']\n";
+
 #[tokio::test]
 async fn program_failures_are_the_same_on_every_interface() {
     // Words of the caller go in, and to standard error: they are in no error.
     let agents = [
-        shell_agent("exits", "cat >&2; exit 7", ""),
-        shell_agent("dies", "kill -9 $$", ""),
+        EXITING_AGENTS.to_owned(),
         shell_agent("silent", "true", "success.require_output = true"),
         shell_agent("elsewhere", "echo '{}'", "success.json_pointer = '/answer'"),
         shell_agent("wrong", "echo ERROR: lost", "success.fail_regex = '^ERROR'"),
@@ -52,6 +54,7 @@ async fn program_failures_are_the_same_on_every_interface() {
             "output = 'events'",
         ),
         shell_agent("early", r#"echo '{"type":"turn.started"}'"#, "output = 'codex-jsonl'"),
+        shell_agent("unreadable", r#"echo '{"type":"text'"#, "output = 'events'"),
         shell_agent(
             "denied",
             r#"echo '{"type":"permission_denied","tool":"write"}'"#,
@@ -76,6 +79,7 @@ async fn program_failures_are_the_same_on_every_interface() {
         ("hopeless", "agent-permanent", Code::PermanentFailure),
         ("refused", "not-authenticated", Code::NotAuthenticated),
         ("early", "ended-early", Code::EndedEarly),
+        ("unreadable", "output-unreadable", Code::OutputUnreadable),
         ("denied", "denied", Code::Denied),
     ] {
         let task = service.send(agent, CANARY).await;

@@ -2,19 +2,18 @@
 
 use super::*;
 
-/// Bytes of a frame that exceeds the limit of a frame, which is 16 MiB.
+/// Bytes of a frame that exceeds the least limit of a frame, which is 16 MiB.
 const HUGE_FRAME_BYTES: usize = 17 << 20;
 
 /// Agent that is served beside the others.
 const ECHO_AGENT: &str = "[agents.echo]\ncommand = 'cat'\n";
 
 /// Programs that open no session, each with the code of its failure.
-const PROGRAMS_WITHOUT_PROTOCOL: [(&str, &str); 5] = [
+const PROGRAMS_WITHOUT_PROTOCOL: [(&str, &str); 4] = [
     ("exit 0", "session-not-opened"),
     ("exit 7", "agent-exit"),
     ("exec cat", "session-not-opened"),
     ("echo Welcome! What can I do for you?; sleep 60", "session-not-opened"),
-    ("head -c 20000000 /dev/zero; sleep 60", "session-not-opened"),
 ];
 
 #[tokio::test]
@@ -39,13 +38,12 @@ async fn a_program_without_the_protocol_fails_its_task() {
 }
 
 #[tokio::test]
-async fn bad_frames_in_a_turn_are_warnings() {
+async fn words_between_messages_are_warnings() {
     for protocol in PROTOCOLS {
         let agents = interactive_agent("coder", protocol, "");
         let service = start_service(&format!("{agents}{ECHO_AGENT}")).await;
-        let prompt =
-            format!("[[malformed]] [[huge {HUGE_FRAME_BYTES}]] [[say done]] [[malformed]]");
-        let task = service.send("coder", &prompt).await;
+        let prompt = "[[words hello]] [[say done]] [[words the end]]";
+        let task = service.send("coder", prompt).await;
         assert_eq!(task_outcome(&task), completed_with("done"), "{protocol}: {task}");
         let events = service.execution(task["id"].as_str().unwrap()).await["events"].clone();
         let warnings: Vec<_> = events
@@ -55,8 +53,35 @@ async fn bad_frames_in_a_turn_are_warnings() {
             .filter(|event| event["data"]["kind"] == "warning")
             .map(|event| event["data"]["message"].as_str().unwrap())
             .collect();
-        let [malformed, huge] = ["line is not JSON", "line exceeds the limit and is skipped"];
-        assert_eq!(warnings, [malformed, huge, malformed], "{protocol}");
+        assert_eq!(warnings, ["a line is not JSON"; 2], "{protocol}");
         assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    }
+}
+
+/// A message that cannot be read may be a part of the answer, or its end.
+#[tokio::test]
+async fn a_lost_message_fails_its_task_at_once() {
+    for protocol in PROTOCOLS {
+        let agents = interactive_agent("coder", protocol, "max_output_bytes = 1000\nretry.max = 0");
+        let zeros = format!(
+            "[agents.zeros]\ncommand = 'sh'\nargs = ['-c', 'cat /dev/zero']\nprotocol = '{protocol}'\n\
+             start_timeout = 60\nstop_grace = 0.1\nmax_output_bytes = 1000\nretry.max = 0\n"
+        );
+        let service = start_service(&format!("{agents}{zeros}")).await;
+        let task = service.send("zeros", "hello").await;
+        assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{protocol}: {task}");
+        for (lost, reason) in [
+            ("[[malformed]]".to_owned(), "because it is not JSON: {\""),
+            (format!("[[huge {HUGE_FRAME_BYTES}]]"), "because it is longer than 16777216 bytes"),
+        ] {
+            let task = service.send("coder", &format!("[[say one]] {lost} [[hang]]")).await;
+            assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{protocol}: {task}");
+            let text = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+            assert!(text.contains(reason), "{protocol}: {text}");
+        }
+        assert_eq!(
+            task_outcome(&service.send("coder", "[[say two]]").await),
+            completed_with("two")
+        );
     }
 }

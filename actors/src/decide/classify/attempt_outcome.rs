@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::program::ProcessExit;
 
@@ -35,4 +36,34 @@ pub struct ReportedResult {
     pub lacks_final_event: bool,
     /// Tools that were denied to the program, in text that may be shown.
     pub denied_tools: Vec<String>,
+    /// Line of the output that explains why a part of the result is missing.
+    pub unread_line: Option<UnreadLine>,
+}
+
+/// Line of events that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadLine {
+    /// Number of the line, from 1; 0 if the event came in a message without lines.
+    pub line: u64,
+    /// Clause that follows "the line".
+    pub reason: String,
+    /// Text of the line, which may be shown; empty if the line was too long to be kept.
+    pub text: String,
+    /// True if a part of the result may be lost with the line, such as a piece of the answer.
+    pub is_result_lost: bool,
+}
+
+impl UnreadLine {
+    /// Returns the failure of an attempt whose result is incomplete without the line.
+    #[must_use]
+    pub fn to_failure(&self) -> Failure {
+        let Self { line, reason, text, .. } = self;
+        let subject = match line {
+            0 => "a message of its output".to_owned(),
+            line => format!("line {line} of its output"),
+        };
+        let quotation = if text.is_empty() { String::new() } else { format!(": {text}") };
+        let message = format!("{subject} could not be read, because it {reason}{quotation}");
+        Failure::new(Code::OutputUnreadable, message)
+    }
 }

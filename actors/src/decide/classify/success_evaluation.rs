@@ -1,8 +1,9 @@
 //! Evaluation of an ended attempt by the contracts of its program.
 //!
-//! The sentences in this module contain no output of the program except its own failure report.
+//! The sentences in this module contain no output of the program except its own failure report and a line that could
+//! not be read, both redacted.
 
-pub use crate::decide::classify::attempt_outcome::{AttemptOutcome, ReportedResult};
+pub use crate::decide::classify::attempt_outcome::{AttemptOutcome, ReportedResult, UnreadLine};
 use crate::decide::classify::{failure_classification, tty_prompt_detection};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -13,8 +14,9 @@ use crate::model::program::{OutputMethod, ProcessExit, ProgramSpec};
 /// would wait again.
 ///
 /// # Errors
-/// Returns the first fault: the exit status, the reported failure, a matching failure pattern, denied tools, a missing
-/// final event, a missing answer, an empty answer.
+/// Returns the first fault: the exit status, the reported failure, a matching failure pattern, a line that could not be
+/// read and without which the result is incomplete, denied tools, a missing final event, a missing answer, an empty
+/// answer.
 pub fn evaluate_attempt(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
@@ -30,6 +32,7 @@ pub fn evaluate_attempt(
     };
     let result = result
         .and_then(|()| check_fail_pattern(program, attempt_outcome))
+        .and_then(|()| check_unread_line(attempt_outcome))
         .and_then(|()| check_denied_tools(program, attempt_outcome))
         .and_then(|()| check_final_event(attempt_outcome))
         .and_then(|()| check_answer(program, attempt_outcome));
@@ -120,6 +123,17 @@ fn check_fail_pattern(
         || pattern.is_match(attempt_outcome.stderr);
     if is_match {
         return Err(Failure::new(Code::FailPattern, "the output matched the failure pattern"));
+    }
+    Ok(())
+}
+
+/// Rejects an attempt whose result is incomplete because a line of its output could not be read: an answer that cannot
+/// be read is not an empty answer.
+fn check_unread_line(attempt_outcome: &AttemptOutcome<'_>) -> Result<(), Failure> {
+    let ReportedResult { unread_line, lacks_final_event, .. } = &attempt_outcome.reported_result;
+    let Some(unread_line) = unread_line else { return Ok(()) };
+    if unread_line.is_result_lost || *lacks_final_event || is_silent(attempt_outcome) {
+        return Err(unread_line.to_failure());
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ impl RecordedSettings {
 
 /// Records a sent line.
 pub(super) fn record_sent_line(connection: &mut AcpConnection, line: &[u8]) {
-    let Ok(frame) = RpcMessage::parse(line) else { return };
+    let Some(frame) = RpcMessage::parse_sent(line) else { return };
     let request_id = match &frame {
         RpcMessage::Request { id: RequestId::Number(id), .. } => Some(*id),
         RpcMessage::Request { .. }

@@ -9,7 +9,7 @@ use crate::rpc::RpcMessage;
 
 /// Records a sent line.
 pub(super) fn record_sent_line(connection: &mut AppServerConnection, line: &[u8]) {
-    let Ok(frame) = RpcMessage::parse(line) else { return };
+    let Some(frame) = RpcMessage::parse_sent(line) else { return };
     match frame {
         RpcMessage::Request { id: RequestId::Number(id), method, params } => {
             connection.rpc.record_replayed_line(Some(id));

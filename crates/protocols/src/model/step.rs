@@ -153,7 +153,19 @@ pub enum ProtocolStep {
         /// Description without content of the message.
         message: String,
     },
+    /// Message of the agent that cannot be read. It may have been a part of an answer, or the response that the caller
+    /// waits for, so the turn cannot be completed.
+    MessageLost {
+        /// Clause that follows "the line".
+        reason: String,
+        /// Beginning of the line as the agent wrote it, at most [`crate::MAX_LOST_TEXT_CHARS`] characters; empty if the
+        /// line was not kept.
+        text: String,
+    },
 }
+
+/// Greatest length of the text of [`ProtocolStep::MessageLost`] in characters.
+pub const MAX_LOST_TEXT_CHARS: usize = 4096;
 
 impl ProtocolStep {
     /// Returns the step that reports a fault of the protocol.

@@ -1,6 +1,6 @@
 //! Tests of ACP with agents that break the protocol, refuse or end, and of single rules.
 
-use algonius_protocols::{Command, FormAction, ProtocolKind, RequestAnswer};
+use algonius_protocols::{Command, FormAction, ProtocolKind, ProtocolStep, RequestAnswer};
 use serde_json::{Value, json};
 
 use crate::scripted_connection::{SESSION_KEY, ScriptedConnection, new_session_command};
@@ -201,8 +201,52 @@ fn a_long_line_is_skipped_and_reported() {
     script.receive_update(&chunk(&"x".repeat(400)));
     script.receive_update(&chunk("next"));
     assert_eq!(script.step_texts.len(), 2, "{:?}", script.step_texts);
-    assert!(script.step_texts.first().unwrap().contains("exceeds the limit"));
+    let lost = r#"MessageLost { reason: "is longer than 300 bytes", text: "" }"#;
+    assert_eq!(script.step_texts.first().unwrap(), lost);
     assert_eq!(script.last_step_text(), "Answer None \"next\"");
+}
+
+#[test]
+fn a_message_that_cannot_be_read_is_lost() {
+    for line in [
+        r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"#,
+        r#"words {"jsonrpc":"2.0","method":"session/update"}"#,
+        r#"[{"jsonrpc":"2.0","id":3,"result":{}}]"#,
+        r#"words {"id":3,"error":{"code":1}}"#,
+    ] {
+        let mut script = ScriptedConnection::with_running_turn();
+        script.receive_bytes(format!("{line}\n").as_bytes());
+        let step_text = script.last_step_text();
+        assert!(step_text.starts_with("MessageLost"), "{step_text}");
+        let ProtocolStep::MessageLost { text, .. } =
+            &new_connection(ProtocolKind::Acp).handle_output(format!("{line}\n").as_bytes())[0]
+        else {
+            panic!("{line}")
+        };
+        assert_eq!(text, line);
+    }
+    let mut cut = ScriptedConnection::with_running_turn();
+    cut.receive_bytes(br#"{"jsonrpc":"2.0","method":"session/upd"#);
+    let steps = cut.connection.handle_end_of_output();
+    assert!(matches!(&steps[0], ProtocolStep::MessageLost { .. }), "{steps:?}");
+}
+
+#[test]
+fn messages_are_read_in_spite_of_their_surroundings() {
+    let chunk = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": {
+        "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a"}}}});
+    for line in [
+        format!("\u{1b}[?2004h{chunk}"),
+        format!("\u{feff}{chunk}\r"),
+        format!("starting\r{chunk}\u{1b}[0m"),
+        chunk.to_string().replace("\"a\"", "\"a\\udc80\""),
+    ] {
+        let mut script = ScriptedConnection::with_running_turn();
+        script.receive_bytes(format!("{line}\n{line}{line}\n").as_bytes());
+        assert_eq!(script.step_texts.len(), 3, "{:?}", script.step_texts);
+        let is_text = |step_text: &String| step_text.starts_with("Answer None \"a");
+        assert!(script.step_texts.iter().all(is_text), "{:?}", script.step_texts);
+    }
 }
 
 #[test]

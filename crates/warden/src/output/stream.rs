@@ -16,6 +16,7 @@ use nix::sys::uio::pread;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::sync::OwnedMutexGuard;
+use tokio::task::coop;
 
 use super::memory_account::MemoryAccount;
 use crate::protocol::packet::register_fd;
@@ -124,6 +125,28 @@ impl ProgramStream {
         buffer.advance(read);
         Ok(())
     }
+
+    fn poll_bytes(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        loop {
+            if self.read_offset < self.recorded_bytes {
+                return Poll::Ready(self.read_recorded(buffer));
+            }
+            if self.has_ended || buffer.filled().len() > before || buffer.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(self.poll_memory(cx));
+            match self.move_available(buffer) {
+                Ok(()) | Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => ready!(self.pipe.poll_read_ready(cx))?.clear_ready(),
+                Err(errno) => return Poll::Ready(Err(errno.into())),
+            }
+        }
+    }
 }
 
 impl AsyncRead for ProgramStream {
@@ -132,21 +155,42 @@ impl AsyncRead for ProgramStream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let stream = self.get_mut();
-        let before = buffer.filled().len();
-        loop {
-            if stream.read_offset < stream.recorded_bytes {
-                return Poll::Ready(stream.read_recorded(buffer));
-            }
-            if stream.has_ended || buffer.filled().len() > before || buffer.remaining() == 0 {
-                return Poll::Ready(Ok(()));
-            }
-            ready!(stream.poll_memory(cx));
-            match stream.move_available(buffer) {
-                Ok(()) | Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => ready!(stream.pipe.poll_read_ready(cx))?.clear_ready(),
-                Err(errno) => return Poll::Ready(Err(errno.into())),
-            }
+        // These reads never wait while the program writes faster than its reader, so they take part in the scheduling
+        // of the runtime: otherwise neither a deadline nor a cancellation would ever be noticed.
+        let budget = ready!(coop::poll_proceed(cx));
+        let result = ready!(self.get_mut().poll_bytes(cx, buffer));
+        budget.made_progress();
+        Poll::Ready(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use nix::unistd::{ftruncate, pipe};
+    use tokio::io::AsyncReadExt as _;
+    use tokio::sync::Mutex;
+
+    use super::*;
+    use crate::output::memory_account::OutputMemory;
+
+    #[tokio::test]
+    async fn endless_output_leaves_time_for_other_work() {
+        let memory_file = memfd_create("output", MFdFlags::empty()).unwrap();
+        ftruncate(&memory_file, 1 << 20).unwrap();
+        let (read_end, _write_end) = pipe().unwrap();
+        let ends = StreamEnds { pipe: Arc::new(read_end), memory_file: Arc::new(memory_file) };
+        let account = OutputMemory::with_limit(1 << 20).new_account();
+        let reader_lock = Arc::new(Arc::new(Mutex::new(())).lock_owned().await);
+        let mut stream = ProgramStream::open(&ends, (0, account), reader_lock).unwrap();
+        let read_all = async {
+            let mut buffer = [0; 1];
+            while stream.read(&mut buffer).await.unwrap() > 0 {}
+        };
+        tokio::select! {
+            biased;
+            () = read_all => panic!("a million reads happened at once"),
+            () = std::future::ready(()) => {}
         }
     }
 }

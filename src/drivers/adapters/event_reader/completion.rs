@@ -97,6 +97,7 @@ impl CompletionReport {
             http_status,
             lacks_final_event: must_report_completion && !is_completion_reported,
             denied_tools: denied,
+            unread_line: None,
         }
     }
 }

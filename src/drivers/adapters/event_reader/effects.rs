@@ -41,7 +41,7 @@ impl EventHandler<'_> {
         });
         let numbers: BTreeMap<_, _> = numbers.take(MAX_USAGE_COUNTERS).collect();
         if numbers.is_empty() {
-            return self.report_malformed("has no numbers").await;
+            return self.report_malformed("has no numbers", false).await;
         }
         // A resumed session counts from its beginning, and only the difference belongs to this attempt.
         let (numbers, cumulative) =
@@ -71,16 +71,23 @@ impl EventHandler<'_> {
         }
     }
 
+    pub(super) fn count_failed_requests(&self, count: u32) {
+        let counter = self.reporter.failed_request_counter();
+        counter.send_modify(|failed| *failed = failed.saturating_add(count));
+    }
+
     pub(super) fn record_failure(&mut self, reported: &ReportedFailure) {
         let message = redacted_label(self.reporter, &reported.message);
         self.completion.record_reported_failure(reported, &message, self.reporter.now());
     }
 
-    /// Reports an event whose content makes no sense.
+    /// Reports an event whose content makes no sense. `is_result_lost` is true if the content belongs to the result.
     pub(super) async fn report_malformed(
         &mut self,
         reason: &'static str,
+        is_result_lost: bool,
     ) -> Result<(), LedgerError> {
-        self.malformed.record(self.line_number, &EventParseError::for_content(reason)).await
+        let error = EventParseError::for_content(reason, is_result_lost);
+        self.malformed.record(self.line_number, &error).await
     }
 }

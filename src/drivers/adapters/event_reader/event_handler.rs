@@ -1,6 +1,7 @@
 //! Handler of a program's events: shows the answer, stores messages and artifacts, and records everything else.
 
 use algonius_actors::decide::budget::cumulative_usage::CumulativeUsage;
+use algonius_actors::decide::classify::success_evaluation::ReportedResult;
 use algonius_actors::decide::output::artifact_stream::ArtifactPiece;
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
@@ -94,12 +95,13 @@ impl<'r> EventHandler<'r> {
         must_report_completion: bool,
     ) -> Result<EventSummary, LedgerError> {
         let Self { answer, buffer, completion, malformed, .. } = self;
-        malformed.close();
+        let unread_line = malformed.close();
         let text = answer.close().await?;
         buffer.close().await?;
         let (interruption, has_other_output) =
             (completion.interruption(), completion.has_other_output());
-        let reported_result = completion.reported_result(must_report_completion);
+        let reported_result =
+            ReportedResult { unread_line, ..completion.reported_result(must_report_completion) };
         Ok(EventSummary { text, reported_result, interruption, has_other_output })
     }
 
@@ -154,14 +156,14 @@ impl<'r> EventHandler<'r> {
                 self.completion.record_denial(tool.clone());
                 return self.steps.record(AgentStep::Denied { tool }).await;
             }
-            ProgramEvent::RequestsFailed { count } => self
-                .reporter
-                .failed_request_counter()
-                .send_modify(|failed| *failed = failed.saturating_add(count)),
+            ProgramEvent::RequestsFailed { count } => self.count_failed_requests(count),
             ProgramEvent::Malformed(error) => {
                 return self.malformed.record(self.line_number, &error).await;
             }
-            ProgramEvent::Unknown => return self.report_malformed("has an unknown `type`").await,
+            ProgramEvent::AnswerRepeated => self.malformed.forget_lost_results(),
+            ProgramEvent::Unknown => {
+                return self.report_malformed("has an unknown `type`", false).await;
+            }
         }
         Ok(())
     }
@@ -185,7 +187,7 @@ impl<'r> EventHandler<'r> {
     ) -> Result<(), LedgerError> {
         self.completion.interrupt(Interruption::AuthRequired);
         let mut parts = match content {
-            Some(content) => self.read_content(Some(content)).await?.unwrap_or_default(),
+            Some(content) => self.read_content(Some(content), false).await?.unwrap_or_default(),
             None => Vec::new(),
         };
         parts.extend(url.map(|url| Part {
@@ -201,7 +203,8 @@ impl<'r> EventHandler<'r> {
         speaker: Role,
         content: Option<EventContent>,
     ) -> Result<(), LedgerError> {
-        let Some(parts) = self.read_content(content).await? else { return Ok(()) };
+        let is_result = matches!(speaker, Role::AgentAnswer | Role::AgentOutcome);
+        let Some(parts) = self.read_content(content, is_result).await? else { return Ok(()) };
         if speaker != Role::AgentProgress {
             self.completion.mark_other_output();
         }
@@ -223,7 +226,7 @@ impl<'r> EventHandler<'r> {
         // The id is assigned even if the artifact fails: an append without an id continues this one.
         let id = self.ids.artifact_id(id, append);
         let dropped_before = self.buffer.dropped_bytes();
-        let Some(parts) = self.read_content(Some(content)).await? else {
+        let Some(parts) = self.read_content(Some(content), true).await? else {
             self.buffer.mark_incomplete(&id, dropped_before);
             return Ok(());
         };
@@ -234,13 +237,14 @@ impl<'r> EventHandler<'r> {
     }
 
     /// Returns the parts of the content, with the files that they name. If one file cannot be read, returns no parts
-    /// and records a warning.
+    /// and records a warning. `is_result` is true if the content belongs to the result.
     async fn read_content(
         &mut self,
         content: Option<EventContent>,
+        is_result: bool,
     ) -> Result<Option<Vec<Part>>, LedgerError> {
         let Some(parts) = content.and_then(EventContent::into_parts) else {
-            self.report_malformed("has no parts that can be read").await?;
+            self.report_malformed("has no parts that can be read", is_result).await?;
             return Ok(None);
         };
         match file_parts::read_parts(parts, self.allowed_folders, self.buffer.available_bytes())

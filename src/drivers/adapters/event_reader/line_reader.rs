@@ -4,10 +4,9 @@
 mod tests;
 
 use algonius_actors::model::program::EventDialect;
+use serde_json::Value;
 
-use crate::drivers::adapters::event_line::{
-    EventLine, MAX_EVENT_LINE_BYTES, MAX_NATIVE_LINE_BYTES, ProgramEvent,
-};
+use crate::drivers::adapters::event_line::{EventLine, ProgramEvent};
 use crate::drivers::adapters::{EventAdapter, new_adapter};
 
 /// Reader of one output.
@@ -20,10 +19,8 @@ pub(super) struct LineReader {
 }
 
 impl LineReader {
-    /// Returns a reader of this project's events, or of a native dialect.
-    pub(super) fn new(dialect: Option<EventDialect>) -> Self {
-        let max_line_bytes =
-            if dialect.is_some() { MAX_NATIVE_LINE_BYTES } else { MAX_EVENT_LINE_BYTES };
+    /// Returns a reader of this project's events, or of a native dialect, whose lines have this greatest length.
+    pub(super) fn new(dialect: Option<EventDialect>, max_line_bytes: usize) -> Self {
         Self {
             line: EventLine::new(max_line_bytes),
             line_count: 0,
@@ -72,23 +69,33 @@ impl LineReader {
     ) -> Vec<(u64, ProgramEvent)> {
         let line = self.line.take();
         self.line_count += 1;
-        let (mut events, mut is_piece) = (Ok(Vec::new()), false);
-        if !line.is_blank() {
-            events = match &mut self.adapter {
-                None => line.parse_event().map(|event| vec![event]),
-                Some(adapter) => line.parse_object().map(|object| {
-                    is_piece = adapter.is_delta(&object);
-                    adapter.read(&object)
-                }),
-            };
-        }
+        let (events, is_piece) = match &mut self.adapter {
+            None => (line.parse_events(), false),
+            Some(adapter) => read_native_line(&line, &mut **adapter),
+        };
         // A line with the whole message follows its pieces. Stored pieces would make the raw output of an answer up to
         // a hundred times as long.
         if !is_piece {
             raw_output.append(&mut line.into_bytes());
             raw_output.extend_from_slice(line_end);
         }
-        let events = events.unwrap_or_else(|error| vec![ProgramEvent::Malformed(error)]);
         events.into_iter().map(|event| (self.line_count, event)).collect()
     }
+}
+
+/// Returns the events of a native line, and true if the line has only pieces that a later line repeats.
+fn read_native_line(line: &EventLine, adapter: &mut dyn EventAdapter) -> (Vec<ProgramEvent>, bool) {
+    let items = line.parse_objects(|object| object.get("type").is_some_and(Value::is_string));
+    let (mut events, mut delta_count) = (Vec::new(), 0);
+    let item_count = items.len();
+    for item in items {
+        match item {
+            Ok(object) => {
+                delta_count += usize::from(adapter.is_delta(&object));
+                events.extend(adapter.read(&object));
+            }
+            Err(error) => events.push(ProgramEvent::Malformed(error)),
+        }
+    }
+    (events, item_count > 0 && delta_count == item_count)
 }

@@ -2,8 +2,10 @@
 //!
 //! A program with wrong events must not lose its answer silently, and a program with a million such lines must not fill
 //! the ledger with reports. So the first lines of an attempt are reported one by one while it runs, and at its end a
-//! warning gives the number of all of them.
+//! warning gives the number of all of them. The line that explains a missing part of the result is kept for the
+//! failure.
 
+use algonius_actors::decide::classify::success_evaluation::UnreadLine;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::ports::ledger::LedgerError;
@@ -21,12 +23,14 @@ pub(super) struct MalformedLines<'r> {
     count: u64,
     /// Line number of the first one.
     first_line: u64,
+    /// First line with which a part of the result may be lost, or else the first one.
+    unread_line: Option<UnreadLine>,
 }
 
 impl<'r> MalformedLines<'r> {
     /// Returns an empty report.
     pub(super) const fn new(reporter: &'r Reporter) -> Self {
-        Self { reporter, count: 0, first_line: 0 }
+        Self { reporter, count: 0, first_line: 0, unread_line: None }
     }
 
     /// Counts a malformed line, and reports it unless the limit is reached.
@@ -42,21 +46,42 @@ impl<'r> MalformedLines<'r> {
             self.first_line = line;
         }
         self.count += 1;
-        if self.count > MAX_REPORTED_LINES {
+        let is_result_lost = error.is_result_lost;
+        let explains_loss = match &self.unread_line {
+            None => true,
+            Some(kept_line) => is_result_lost && !kept_line.is_result_lost,
+        };
+        if self.count > MAX_REPORTED_LINES && !explains_loss {
             return Ok(());
         }
         let reason = error.reason.clone().into_owned();
         // The text is redacted as a whole before it is cut: a secret that was cut would not be recognised.
         let text = redacted_label(self.reporter, &error.text);
+        if explains_loss {
+            let (reason, text) = (reason.clone(), text.clone());
+            self.unread_line = Some(UnreadLine { line, reason, text, is_result_lost });
+        }
+        if self.count > MAX_REPORTED_LINES {
+            return Ok(());
+        }
         self.reporter.record_event(EventKind::MalformedLine { line, reason, text }).await
     }
 
-    /// Adds the warning to the end of the attempt, if a line was malformed.
-    pub(super) fn close(self) {
+    /// Forgets that a part of the result may be lost, because the program has repeated its whole answer.
+    pub(super) fn forget_lost_results(&mut self) {
+        if let Some(unread_line) = &mut self.unread_line {
+            unread_line.is_result_lost = false;
+        }
+    }
+
+    /// Adds the warning to the end of the attempt, if a line was malformed. Returns the line that explains a missing
+    /// part of the result.
+    pub(super) fn close(self) -> Option<UnreadLine> {
         if self.count > 0 {
             self.reporter
                 .record_later(EventKind::Warning { message: warning(self.count, self.first_line) });
         }
+        self.unread_line
     }
 }
 

@@ -7,6 +7,7 @@ use algonius_actors::model::program::stdio_protocol::{ControlProtocol, ControlSp
 use algonius_protocols::{PromptPart, ProtocolKind, ResourceBody};
 
 use super::AttemptStart;
+use crate::drivers::output::line_limit::max_line_bytes;
 use crate::drivers::program::session_resume::AttemptSession;
 use crate::drivers::stdio::agent_turn::{ToolCallMonitor, TurnPlan};
 
@@ -33,6 +34,7 @@ pub(super) fn plan_turn(control: &ControlSpec, attempt: &AttemptStart, cwd: &Pat
         options: options.collect(),
         prompt: attempt.work.request.input.parts.iter().map(prompt_part).collect(),
         open_timeout: attempt.work.spec.limits.timeouts.start,
+        max_line_bytes: max_line_bytes(attempt.work.spec.limits.sizes.output),
         tool_call_monitor: ToolCallMonitor::new(&attempt.work),
     }
 }

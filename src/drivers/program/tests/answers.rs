@@ -157,13 +157,73 @@ async fn reports_of_malformed_lines_are_few_short_and_redacted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_huge_line_is_skipped() {
-    let huge = "x".repeat(3 << 20);
-    let lines = format!(
-        "{{\"type\":\"text\",\"text\":\"{huge}\"}}\n{{\"type\":\"text\",\"text\":\"y\"}}\n"
-    );
-    let record = event_program(&lines).run_to_end().await;
-    assert_eq!((record.code(), record.answer().as_deref()), (None, Some("y")));
+async fn a_line_may_be_as_long_as_the_output() {
+    let line = |text: &str| format!("{{\"type\":\"text\",\"text\":\"{text}\"}}\n");
+    let long = "x".repeat(3 << 20);
+    let mut fixture = event_program(&(line(&long) + &line("y")));
+    fixture.spec.limits.sizes.output = 4 << 20;
+    let record = fixture.run_to_end().await;
+    assert_eq!((record.code(), malformed_lines(&record)), (None, Vec::new()));
+    assert!(record.answer().unwrap().ends_with("xxxy"));
+    let mut fixture = event_program(&(line(&"x".repeat(17 << 20)) + &line("y")));
+    fixture.spec.limits.sizes.output = 1000;
+    let failure = fixture.run_to_end().await.result.unwrap_err();
+    assert_eq!(failure.code, Code::OutputUnreadable);
+    assert!(failure.message.contains("line 1 of its output"), "{failure}");
+    assert!(failure.message.contains("is longer than 16777216 bytes"), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_incomplete_answer_fails_with_the_line_that_was_lost() {
+    let [text, artifact] =
+        [r#"{"type":"text","text":"one"}"#, r#"{"type":"artifact","text":"all"}"#];
+    for (lines, message) in [
+        (
+            vec![text, r#"{"type":"text","text":"tw"#],
+            r#"line 2 of its output could not be read, because it is not JSON: {"type":"text","text":"tw"#,
+        ),
+        (
+            vec!["words", text, r#"done. {"type":"text","text":"two"}"#],
+            r#"line 3 of its output could not be read, because it is not JSON: done. {"type":"text","text":"two"}"#,
+        ),
+        (
+            vec![artifact, r#"{"type":"artifact","file":{"bytes":"?"}}"#],
+            "line 2 of its output could not be read, because it has no parts that can be read",
+        ),
+        (
+            vec![text, r#"{"type":"message","parts":[]}"#],
+            "line 2 of its output could not be read, because it has no parts that can be read",
+        ),
+        (
+            vec!["only words"],
+            "line 1 of its output could not be read, because it is not JSON: only words",
+        ),
+        (
+            vec![r#"{"type":"answer","text":"x"}"#],
+            r#"line 1 of its output could not be read, because it has an unknown `type`: {"text":"x","type":"answer"}"#,
+        ),
+        (
+            vec![r#"{"type":"status","text":"on it"}"#, "oops"],
+            "line 2 of its output could not be read, because it is not JSON: oops",
+        ),
+    ] {
+        let failure = event_program(&lines.join("\n")).run_to_end().await.result.unwrap_err();
+        assert_eq!((failure.code, &*failure.message), (Code::OutputUnreadable, message));
+    }
+    for lines in [
+        vec![text, "words"],
+        vec![r#"INFO {"level":3}"#, text],
+        vec![text, r#"{"type":"later","text":"two"}"#],
+        vec![artifact, r#"{"type":"usage","tokens":"many"}"#],
+        vec![text, r#"{"type":"status","state":"working"}"#],
+    ] {
+        let record = event_program(&lines.join("\n")).run_to_end().await;
+        assert_eq!((record.code(), warnings(&record).len()), (None, 1), "{lines:?}");
+    }
+    // What the program says about its own end outweighs a line that is lost.
+    let rejected = r#"{"type":"rejected","message":"no"}"#;
+    let record = event_program(&format!("{{\"type\":\"text\n{rejected}")).run_to_end().await;
+    assert_eq!(record.code(), Some(Code::Rejected));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -286,7 +286,7 @@ async fn progress_is_no_output_and_malformed_events_are_warned_of() {
         let record = event_program(malformed).run_to_end().await;
         assert_eq!(
             (record.code(), has_warning(&record)),
-            (Some(Code::EmptyAnswer), true),
+            (Some(Code::OutputUnreadable), true),
             "{malformed}"
         );
     }

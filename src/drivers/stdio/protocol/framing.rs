@@ -1,10 +1,10 @@
 //! JSON-RPC messages in a byte stream, independent of chunk boundaries.
 
 use algonius_actors::model::program::stdio_protocol::Framing;
+use algonius_protocols::{LineItem, UnreadText, read_json_line};
 use serde_json::Value;
 
-/// Greatest size of a message in bytes; a longer message is skipped.
-const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+use super::UnreadMessage;
 
 /// Greatest size of a header in bytes.
 const MAX_HEADER_BYTES: usize = 8 * 1024;
@@ -16,6 +16,8 @@ pub(super) enum Frame {
     Message(Value),
     /// Bytes that are not a message.
     Invalid,
+    /// Bytes that may have been a message.
+    Lost(UnreadMessage),
     /// Bytes after which no message boundary can be found.
     Desynchronized,
 }
@@ -23,6 +25,8 @@ pub(super) enum Frame {
 /// Decoder that reads messages from bytes.
 pub(super) struct FrameDecoder {
     framing: Framing,
+    /// Greatest size of a message in bytes; a longer message is skipped.
+    max_message_bytes: usize,
     bytes: Vec<u8>,
     /// Remainder of a skipped message.
     pending_skip: Skip,
@@ -40,8 +44,8 @@ enum Skip {
 }
 
 impl FrameDecoder {
-    pub(super) const fn new(framing: Framing) -> Self {
-        Self { framing, bytes: Vec::new(), pending_skip: Skip::Nothing }
+    pub(super) const fn new(framing: Framing, max_message_bytes: usize) -> Self {
+        Self { framing, max_message_bytes, bytes: Vec::new(), pending_skip: Skip::Nothing }
     }
 
     /// Takes the next bytes, and returns the frames that are now complete.
@@ -49,8 +53,8 @@ impl FrameDecoder {
         let rest = self.skip(bytes);
         self.bytes.extend_from_slice(rest);
         let mut frames = Vec::new();
-        while let Some(frame) = self.next() {
-            frames.extend(frame);
+        while let Some(next_frames) = self.next() {
+            frames.extend(next_frames);
         }
         frames
     }
@@ -77,48 +81,52 @@ impl FrameDecoder {
         bytes.get(count..).unwrap_or_default()
     }
 
-    /// Returns the next complete item: a frame, or `Some(None)` for an empty line.
-    fn next(&mut self) -> Option<Option<Frame>> {
+    /// Returns the frames of the next complete line or body; an empty line has none.
+    fn next(&mut self) -> Option<Vec<Frame>> {
         match self.framing {
             Framing::Lines => self.next_line(),
             Framing::ContentLength => self.next_with_length(),
         }
     }
 
-    fn next_line(&mut self) -> Option<Option<Frame>> {
+    fn next_line(&mut self) -> Option<Vec<Frame>> {
         let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') else {
-            if self.bytes.len() <= MAX_MESSAGE_BYTES {
+            if self.bytes.len() <= self.max_message_bytes {
                 return None;
             }
             // Its end may never come, so the line is not kept until then.
             (self.bytes, self.pending_skip) = (Vec::new(), Skip::Line);
-            return Some(Some(Frame::Invalid));
+            return Some(vec![self.too_long_frame()]);
         };
         let line: Vec<u8> = self.bytes.drain(..=end).collect();
-        if end > MAX_MESSAGE_BYTES {
-            return Some(Some(Frame::Invalid));
+        if end > self.max_message_bytes {
+            return Some(vec![self.too_long_frame()]);
         }
-        let line = line.trim_ascii();
-        Some((!line.is_empty()).then(|| parse_frame(line)))
+        Some(parse_frames(&line))
     }
 
-    fn next_with_length(&mut self) -> Option<Option<Frame>> {
+    fn next_with_length(&mut self) -> Option<Vec<Frame>> {
         let Some((header_end, body_start)) = header_bounds(&self.bytes) else {
-            return (self.bytes.len() > MAX_HEADER_BYTES).then(|| Some(self.desynchronize()));
+            return (self.bytes.len() > MAX_HEADER_BYTES).then(|| vec![self.desynchronize()]);
         };
         let Some(length) = self.bytes.get(..header_end).and_then(content_length) else {
-            return Some(Some(self.desynchronize()));
+            return Some(vec![self.desynchronize()]);
         };
-        if length > MAX_MESSAGE_BYTES as u64 {
+        if length > self.max_message_bytes as u64 {
             let rest = self.bytes.split_off(body_start);
             self.pending_skip = Skip::Bytes(length);
             self.bytes = self.skip(&rest).to_vec();
-            return Some(Some(Frame::Invalid));
+            return Some(vec![self.too_long_frame()]);
         }
         let end = body_start + usize::try_from(length).unwrap_or(usize::MAX);
-        let frame = parse_frame(self.bytes.get(body_start..end)?);
+        let frames = parse_frames(self.bytes.get(body_start..end)?);
         self.bytes.drain(..end);
-        Some(Some(frame))
+        Some(frames)
+    }
+
+    fn too_long_frame(&self) -> Frame {
+        let reason = format!("is longer than {} bytes", self.max_message_bytes);
+        Frame::Lost(UnreadMessage { reason, text: String::new() })
     }
 
     fn desynchronize(&mut self) -> Frame {
@@ -138,8 +146,24 @@ pub(super) fn encode(framing: Framing, message: &Value) -> Vec<u8> {
     .into_bytes()
 }
 
-fn parse_frame(bytes: &[u8]) -> Frame {
-    serde_json::from_slice(bytes).map_or(Frame::Invalid, Frame::Message)
+/// Returns the frames of a line or a body. A batch is one frame.
+fn parse_frames(bytes: &[u8]) -> Vec<Frame> {
+    if let Ok(message) = serde_json::from_slice(bytes) {
+        return vec![Frame::Message(message)];
+    }
+    let frames = read_json_line(bytes).into_iter().map(|item| match item {
+        LineItem::Object(message) => Frame::Message(message),
+        LineItem::Unread(unread) if unread.may_be_message(is_rpc_message) => {
+            let UnreadText { reason, text } = unread;
+            Frame::Lost(UnreadMessage { reason: reason.to_owned(), text })
+        }
+        LineItem::Unread(_) => Frame::Invalid,
+    });
+    frames.collect()
+}
+
+fn is_rpc_message(object: &Value) -> bool {
+    ["jsonrpc", "method", "result", "error"].iter().any(|name| object.get(name).is_some())
 }
 
 /// Returns the end of the header and the start of the body.
@@ -171,8 +195,10 @@ mod tests {
 
     use super::*;
 
+    const MAX_MESSAGE_BYTES: usize = 1 << 20;
+
     fn decode_all(framing: Framing, bytes: &[u8], mut size: impl FnMut() -> usize) -> Vec<Frame> {
-        let mut decoder = FrameDecoder::new(framing);
+        let mut decoder = FrameDecoder::new(framing, MAX_MESSAGE_BYTES);
         let (mut found, mut rest) = (Vec::new(), bytes);
         while !rest.is_empty() {
             let (piece, tail) = rest.split_at(size().clamp(1, rest.len()));
@@ -221,8 +247,32 @@ mod tests {
         let head = format!("Content-Length: {}\r\n\r\n", long.len());
         let counted = [head.as_bytes(), &long, b"Content-Length: 2\r\n\r\n{}"].concat();
         for (framing, bytes) in [(Framing::Lines, lines), (Framing::ContentLength, counted)] {
-            let found = decode_all(framing, &bytes, || 1 << 20);
-            assert_eq!(found, [Frame::Invalid, Frame::Message(json!({}))]);
+            let found = decode_all(framing, &bytes, || 1 << 16);
+            let reason = "is longer than 1048576 bytes".to_owned();
+            let lost = Frame::Lost(UnreadMessage { reason, text: String::new() });
+            assert_eq!(found, [lost, Frame::Message(json!({}))]);
+        }
+    }
+
+    #[test]
+    fn a_message_is_read_in_spite_of_its_surroundings() {
+        let message = || Frame::Message(json!({"id": 1}));
+        let lost = |text: &str| {
+            Frame::Lost(UnreadMessage { reason: "is not JSON".to_owned(), text: text.to_owned() })
+        };
+        for (line, frames) in [
+            (&b"\x1b[?2004h{\"id\":1}\r"[..], vec![message()]),
+            (b"\xef\xbb\xbf{\"id\":1}{\"id\":1}", vec![message(), message()]),
+            (b"{\"id\":\"\xe9\"}", vec![Frame::Message(json!({"id": "\u{fffd}"}))]),
+            (b"[{\"id\":1}]", vec![Frame::Message(json!([{"id": 1}]))]),
+            (b"words", vec![Frame::Invalid]),
+            (b"INFO {\"level\":1}", vec![Frame::Invalid]),
+            (b"{\"id\":1,\"result\":", vec![lost("{\"id\":1,\"result\":")]),
+            (b"words {\"result\":1}", vec![lost("words {\"result\":1}")]),
+            (b"\x1b[0m\r", vec![]),
+        ] {
+            let found = decode_all(Framing::Lines, &[line, b"\n"].concat(), || 3);
+            assert_eq!(found, frames, "{}", line.escape_ascii());
         }
     }
 
@@ -257,7 +307,7 @@ mod tests {
         #[test]
         fn any_bytes_are_decoded_in_bounded_memory(bytes in prop::collection::vec(any::<u8>(), 0..4000), size in 1_usize..99) {
             for framing in [Framing::Lines, Framing::ContentLength] {
-                let mut decoder = FrameDecoder::new(framing);
+                let mut decoder = FrameDecoder::new(framing, MAX_MESSAGE_BYTES);
                 for piece in bytes.chunks(size) {
                     decoder.push(piece);
                     prop_assert!(decoder.bytes.len() <= bytes.len());

@@ -3,7 +3,7 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::stdio_protocol::{MessageTemplate, TurnEnd, TurnSpec};
-use serde_json::{Map, Value};
+use algonius_protocols::{LineItem, read_json_line};
 
 use super::StdioStep;
 use super::document_template::{render_document, render_text};
@@ -228,8 +228,12 @@ impl MessageTurn {
         match &self.end {
             TurnEnd::Line(end) => text == end.as_bytes(),
             TurnEnd::Regex(end) => end.is_match(&String::from_utf8_lossy(text)),
-            TurnEnd::Json(members) => serde_json::from_slice::<Map<String, Value>>(text)
-                .is_ok_and(|found| members.iter().all(|(name, it)| found.get(name) == Some(it))),
+            TurnEnd::Json(members) => read_json_line(text).iter().any(|item| match item {
+                LineItem::Object(found) => {
+                    members.iter().all(|(name, it)| found.get(name) == Some(it))
+                }
+                LineItem::Unread(_) => false,
+            }),
             TurnEnd::Prompt(_) => false,
         }
     }

@@ -55,6 +55,7 @@ impl RpcTurn {
         spec: &RpcSpec,
         values: &ExecutionValues,
         number: u64,
+        max_message_bytes: usize,
     ) -> Result<Self, Failure> {
         let fill_call = |call: &RpcCall| {
             let params = render_document(&call.params, values)?;
@@ -64,7 +65,7 @@ impl RpcTurn {
         let initialize = fill_optional_call(&spec.initialize)?.filter(|_| number == 0);
         let stage = if initialize.is_some() { RpcStage::Initializing } else { RpcStage::Calling };
         Ok(Self {
-            decoder: FrameDecoder::new(spec.framing),
+            decoder: FrameDecoder::new(spec.framing, max_message_bytes),
             stage,
             initialize,
             initialized: fill_optional_call(&spec.initialized)?,
@@ -109,7 +110,13 @@ impl RpcTurn {
             }
             Frame::Message(message) => self.handle_message(message),
             Frame::Invalid => self.warn(),
-            Frame::Desynchronized => self.fail(Failure::new(Code::AnswerMissing, INVALID_OUTPUT)),
+            Frame::Lost(message) => {
+                self.stage = RpcStage::Over; // It may have been the answer, for which the call would wait.
+                vec![StdioStep::Unreadable(message)]
+            }
+            Frame::Desynchronized => {
+                self.fail(Failure::new(Code::OutputUnreadable, INVALID_OUTPUT))
+            }
         }
     }
 

@@ -205,6 +205,7 @@ impl AcpAgent {
             "error" => {
                 self.fail_turn(session_id, instruction.word(0).parse()?, instruction.word(1))
             }
+            "words" => write_text(&format!("{}\n", instruction.text())),
             "malformed" => write_text("{\"jsonrpc\": \"2.0\", \"method\"\n"),
             "huge" => write_text(&format!("\"{}\"\n", "x".repeat(instruction.word(0).parse()?))),
             "exit" => {

@@ -169,7 +169,9 @@ impl ProtocolClient {
                     ProtocolStep::TurnEnded { outcome, .. } => {
                         self.turn_outcomes.push(outcome.clone());
                     }
-                    ProtocolStep::ProtocolError { .. } => self.protocol_error_count += 1,
+                    ProtocolStep::ProtocolError { .. } | ProtocolStep::MessageLost { .. } => {
+                        self.protocol_error_count += 1;
+                    }
                     _ => {}
                 }
                 if is_match(&step) {

@@ -95,6 +95,7 @@ fn faulty_requests_are_answered_and_reported() {
         ("[[foreign-session]]", 1),
         ("[[reuse-id]]", 1),
         ("[[malformed]]", 1),
+        ("[[words hello]]", 1),
         ("[[huge 2000000]]", 1),
         ("[[withdraw]]", 0),
     ] {

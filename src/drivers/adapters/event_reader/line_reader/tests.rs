@@ -35,7 +35,7 @@ fn read<'b>(
     dialect: Option<EventDialect>,
     pieces: impl IntoIterator<Item = &'b [u8]>,
 ) -> Vec<(u64, ProgramEvent)> {
-    let mut reader = LineReader::new(dialect);
+    let mut reader = LineReader::new(dialect, 16 << 20);
     let mut events = Vec::new();
     for piece in pieces {
         events.extend(reader.read(piece, &mut Vec::new()));
@@ -62,6 +62,46 @@ fn a_write_outside_of_the_plan_folder_is_a_denial() {
         |reason| event_text(Some(EventDialect::Gemini), [lines.replace("WHY", reason).as_bytes()]);
     assert!(events_after("Access denied").contains("PermissionDenied { tool: \"write_file\" }"));
     assert!(!events_after("Broken").contains("PermissionDenied"));
+}
+
+/// Noise of a terminal before and after each line, and two events on one line, change no event.
+#[test]
+fn noise_around_native_lines_changes_no_event() {
+    let events = |dialect, text: &str| {
+        let events = read(Some(dialect), [text.as_bytes()]);
+        format!("{:?}", events.into_iter().map(|(_, event)| event).collect::<Vec<_>>())
+    };
+    for (name, dialect) in DIALECTS {
+        for case in ["hello", "tool-call", "401"] {
+            let text = String::from_utf8(recorded_output(name, case)).unwrap();
+            let lines = || text.lines().filter(|line| !line.trim().is_empty());
+            assert!(lines().count() > 0, "{name} {case}");
+            for (lead, tail) in [
+                ("\u{1b}[?25l", "\r\n"),
+                ("\u{feff}", "\u{1b}[0m\n"),
+                ("10 %\r\u{1b}[K", "\n"),
+                ("", ""),
+            ] {
+                let noisy: String = lines().map(|line| format!("{lead}{line}{tail}")).collect();
+                assert_eq!(events(dialect, &noisy), events(dialect, &text), "{name} {case} {lead}");
+            }
+        }
+    }
+}
+
+/// The answer of Claude Code stands in its result too, so that an earlier line that is lost is no loss.
+#[test]
+fn a_repeated_answer_makes_up_for_lost_lines() {
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"answer"}"#;
+    let events_of = |dialect, lines: &str| event_text(Some(dialect), [lines.as_bytes()]);
+    let events = events_of(EventDialect::Claude, &format!("{{\"type\":\"assistant\n{result}"));
+    assert!(
+        events.contains("is_result_lost: true") && events.contains("AnswerRepeated"),
+        "{events}"
+    );
+    let codex = "{\"type\":\"item.comple\n{\"type\":\"turn.completed\"}\n";
+    let events = events_of(EventDialect::Codex, codex);
+    assert!(events.contains("is_result_lost: true") && !events.contains("AnswerRepeated"));
 }
 
 fn cases() -> impl Strategy<Value = (usize, &'static str)> {

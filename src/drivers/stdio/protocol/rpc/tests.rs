@@ -34,7 +34,7 @@ fn spec() -> RpcSpec {
 
 fn exchange(spec: &RpcSpec, number: u64) -> RpcTurn {
     let values = ExecutionValues { input: "a \"b\"".to_owned(), ..ExecutionValues::default() };
-    RpcTurn::new(spec, &values, number).unwrap()
+    RpcTurn::new(spec, &values, number, 1 << 20).unwrap()
 }
 
 /// Returns each step as one word.
@@ -53,6 +53,7 @@ fn step_texts(rpc: &mut RpcTurn, lines: &[Value]) -> Vec<String> {
         StdioStep::Event(ProgramEvent::Status { .. }) => "status".to_owned(),
         StdioStep::Event(_) | StdioStep::Output(_) => "something".to_owned(),
         StdioStep::Warn(message) => format!("warn {message}"),
+        StdioStep::Unreadable(message) => format!("unreadable {} {}", message.reason, message.text),
         StdioStep::End(None) => "end".to_owned(),
         StdioStep::End(Some(failure)) => format!("end {}", failure.code),
     };

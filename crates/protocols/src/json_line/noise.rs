@@ -1,0 +1,74 @@
+//! Text around the objects of a line that means something to a terminal only.
+
+const ESCAPE: char = '\u{1b}';
+/// End of a string that most programs write.
+const ALERT: char = '\u{7}';
+const BYTE_ORDER_MARK: char = '\u{feff}';
+/// End of a string, as one character.
+const STRING_TERMINATOR: char = '\u{9c}';
+
+/// Returns the text after blanks, control characters, byte order marks and escape sequences.
+pub(super) fn skip_noise(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        let trimmed = rest.trim_start_matches(is_plain_noise);
+        match strip_sequence(trimmed) {
+            Some(more) => rest = more,
+            None => return trimmed,
+        }
+    }
+}
+
+fn is_plain_noise(char: char) -> bool {
+    let starts_sequence =
+        matches!(char, ESCAPE | '\u{90}' | '\u{98}' | '\u{9b}' | '\u{9d}' | '\u{9e}' | '\u{9f}');
+    !starts_sequence && (char.is_whitespace() || char.is_control() || char == BYTE_ORDER_MARK)
+}
+
+/// Returns the text after the escape sequence at its start. An incomplete sequence ends after its introducer, so that
+/// the text after it is not lost.
+fn strip_sequence(text: &str) -> Option<&str> {
+    let mut chars = text.chars();
+    let introducer = chars.next()?;
+    let after_introducer = chars.as_str();
+    let more = match introducer {
+        ESCAPE => match chars.next() {
+            Some('[') => strip_parameters(chars.as_str()),
+            Some(']' | 'P' | 'X' | '^' | '_') => strip_string(chars.as_str()),
+            Some(' '..='/') => strip_final(chars.as_str().trim_start_matches(is_intermediate)),
+            Some('{') | None => None,
+            Some(_) => Some(chars.as_str()),
+        },
+        '\u{9b}' => strip_parameters(after_introducer),
+        '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => strip_string(after_introducer),
+        _ => return None,
+    };
+    Some(more.unwrap_or(after_introducer))
+}
+
+/// Returns the text after the parameters of a control sequence and its final character.
+fn strip_parameters(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches(|char| matches!(char, '0'..='?'));
+    strip_final(text.trim_start_matches(is_intermediate))
+}
+
+/// Returns the text after a control string, such as the title of the window.
+fn strip_string(text: &str) -> Option<&str> {
+    let (content, end) = text.split_at_checked(text.find([ALERT, STRING_TERMINATOR, ESCAPE])?)?;
+    if content.contains('{') {
+        return None; // Its end is missing, and the end of another sequence was found.
+    }
+    let strip_end = |terminator: &str| end.strip_prefix(terminator);
+    strip_end("\u{1b}\\")
+        .or_else(|| strip_end("\u{7}"))
+        .or_else(|| strip_end("\u{9c}"))
+        .or(Some(end))
+}
+
+fn strip_final(text: &str) -> Option<&str> {
+    text.strip_prefix(|char| matches!(char, '0'..='z' | '|' | '}' | '~'))
+}
+
+const fn is_intermediate(char: char) -> bool {
+    matches!(char, ' '..='/')
+}

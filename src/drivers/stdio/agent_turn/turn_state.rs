@@ -1,0 +1,236 @@
+//! State of a turn, and its end.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::event::{FileChange, ToolStage};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_protocols::{TextRole, TokenUsage, ToolCall, ToolStatus, TurnOutcome};
+use serde_json::{Map, Value};
+use tokio::time::{Instant, sleep_until};
+
+use super::open_requests::tool_name;
+use crate::drivers::adapters::event_line::ProgramEvent;
+use crate::drivers::adapters::event_reader::EventReader;
+
+/// State of a turn that outlives a step.
+pub(super) struct TurnState {
+    /// Longest time until the session is open.
+    open_timeout: Duration,
+    /// Time at which a session that is not open fails the turn; `None` once it is open.
+    pub(super) open_deadline: Option<Instant>,
+    pub(super) answer: AnswerProgress,
+    /// Stages of tool calls that were shown.
+    reported_stages: HashMap<String, ToolStage>,
+    reported_changes: HashSet<String>,
+    /// Number of tool calls that were denied.
+    pub(super) denied_calls: usize,
+    is_cancelled: bool,
+    pub(super) is_over: bool,
+    pub(super) failure: Option<Failure>,
+}
+
+impl TurnState {
+    /// Returns the state of a turn whose session must be open after this time.
+    pub(super) fn new(open_timeout: Duration) -> Self {
+        Self {
+            open_timeout,
+            open_deadline: Some(Instant::now() + open_timeout),
+            answer: AnswerProgress::default(),
+            reported_stages: HashMap::new(),
+            reported_changes: HashSet::new(),
+            denied_calls: 0,
+            is_cancelled: false,
+            is_over: false,
+            failure: None,
+        }
+    }
+
+    /// Waits until the session should be open; forever if it is open.
+    pub(super) async fn wait_until_opening_is_late(&self) {
+        match self.open_deadline {
+            Some(deadline) => sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Fails a turn whose session was not opened in time.
+    pub(super) fn fail_opening(&mut self, events: &mut EventReader<'_>) {
+        let seconds = self.open_timeout.as_secs_f64();
+        let message = format!("the agent opened no session within {seconds} s");
+        self.fail(Failure::new(Code::SessionNotOpened, message));
+        self.fail_unless_over(events);
+    }
+
+    /// Records that the turn is cancelled by order.
+    pub(super) const fn record_cancel(&mut self) {
+        self.is_cancelled = true;
+    }
+
+    /// Fails the turn, unless it has failed before.
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+    }
+
+    /// Fails the attempt if its turn has not ended: for the cause that cancelled the turn, if there is one.
+    pub(super) fn fail_unless_over(&mut self, events: &mut EventReader<'_>) {
+        if !self.is_over {
+            let failure = self.failure.take();
+            events.fail_with(failure.unwrap_or_else(|| {
+                Failure::new(Code::EndedEarly, "the agent ended before its turn was over")
+            }));
+        }
+    }
+
+    /// Returns the failure of a turn that ended in this way; `None` for a success.
+    fn failure_of(&mut self, end: TurnOutcome) -> Option<Failure> {
+        let failure = |code, message: &str| Some(Failure::new(code, message));
+        if let Some(failure) = self.failure.take() {
+            return Some(failure);
+        }
+        match end {
+            TurnOutcome::EndTurn if !self.answer.has_text && self.denied_calls > 0 => {
+                failure(Code::Denied, "the agent was denied a tool, and gave no answer")
+            }
+            TurnOutcome::EndTurn => None,
+            TurnOutcome::Cancelled if self.is_cancelled => {
+                failure(Code::Cancelled, "the turn was cancelled")
+            }
+            TurnOutcome::Cancelled if self.denied_calls > 0 => {
+                failure(Code::Denied, "the agent ended its turn because it was denied a tool")
+            }
+            TurnOutcome::Cancelled => failure(Code::EndedEarly, "the agent cancelled its turn"),
+            TurnOutcome::MaxTokens => {
+                failure(Code::EndedEarly, "the model reached its limit of tokens")
+            }
+            TurnOutcome::MaxTurnRequests => {
+                failure(Code::EndedEarly, "the agent reached its limit of requests in a turn")
+            }
+            TurnOutcome::Refusal => failure(Code::Rejected, "the agent refused to answer"),
+            TurnOutcome::Failed { message, is_authentication, .. } => {
+                let code = if is_authentication { Code::NotAuthenticated } else { Code::Reported };
+                Some(Failure::new(code, message))
+            }
+            TurnOutcome::Lost => {
+                failure(Code::EndedEarly, "the agent ended before its turn was over")
+            }
+        }
+    }
+
+    /// Ends a turn in the way that the agent reported.
+    pub(super) async fn end_with_outcome(
+        &mut self,
+        outcome: TurnOutcome,
+        usage: Option<TokenUsage>,
+        events: &mut EventReader<'_>,
+    ) -> Result<(), LedgerError> {
+        if let Some(usage) = usage {
+            record_usage(usage, events).await?;
+        }
+        if outcome == TurnOutcome::EndTurn {
+            events.handle_event(ProgramEvent::Accepted).await?;
+        }
+        let failure = self.failure_of(outcome);
+        self.end_turn(failure, events);
+        Ok(())
+    }
+
+    /// Ends a turn of which a message could not be read: it may have been the response that the turn waits for.
+    pub(super) fn end_unread(&mut self, lost: (String, &str), events: &mut EventReader<'_>) {
+        let earlier_failure = self.failure.take();
+        self.end_turn(earlier_failure, events);
+        events.fail_unreadable(lost);
+    }
+
+    pub(super) fn end_turn(&mut self, failure: Option<Failure>, events: &mut EventReader<'_>) {
+        self.is_over = true;
+        failure.into_iter().for_each(|failure| events.fail_with(failure));
+    }
+
+    /// Shows the stage of a tool call, once.
+    pub(super) async fn report_tool_call(
+        &mut self,
+        call: &ToolCall,
+        events: &mut EventReader<'_>,
+    ) -> Result<(), LedgerError> {
+        self.answer.is_thinking = false;
+        let stage = match call.status {
+            ToolStatus::Pending | ToolStatus::InProgress => ToolStage::Started,
+            ToolStatus::Completed => ToolStage::Completed,
+            ToolStatus::Failed => ToolStage::Failed,
+        };
+        if self.reported_stages.insert(call.id.clone(), stage) == Some(stage) {
+            return Ok(());
+        }
+        let diffs = call.diffs.iter().filter(|_| stage == ToolStage::Completed);
+        for diff in diffs {
+            if !self.reported_changes.insert(format!("{} {}", call.id, diff.path)) {
+                continue;
+            }
+            let is_new = diff.old.is_none();
+            let change = if is_new { FileChange::Created } else { FileChange::Modified };
+            let path = diff.path.clone();
+            events.handle_event(ProgramEvent::FileChange { path, change }).await?;
+        }
+        let (id, tool) = (Some(call.id.clone()), tool_name(call));
+        events.handle_event(ProgramEvent::ToolCall { id, tool, stage }).await
+    }
+}
+
+/// Text of an agent as far as it was shown.
+#[derive(Default)]
+pub(super) struct AnswerProgress {
+    /// Message of the agent to which the latest text belongs.
+    message_id: Option<String>,
+    has_text: bool,
+    is_thinking: bool,
+}
+
+impl AnswerProgress {
+    /// Shows a piece of text.
+    pub(super) async fn report_text(
+        &mut self,
+        (message_id, role): (Option<String>, TextRole),
+        text: String,
+        events: &mut EventReader<'_>,
+    ) -> Result<(), LedgerError> {
+        if role == TextRole::Thought {
+            let is_first = !std::mem::replace(&mut self.is_thinking, true);
+            return if is_first {
+                events.handle_event(ProgramEvent::Thinking {}).await
+            } else {
+                Ok(())
+            };
+        }
+        self.is_thinking = false;
+        if self.has_text && message_id != self.message_id {
+            events.handle_event(ProgramEvent::Superseded).await?;
+        }
+        (self.message_id, self.has_text) = (message_id, true);
+        events.handle_event(ProgramEvent::Draft { text }).await
+    }
+}
+
+/// Records the usage that the agent reported.
+pub(super) async fn record_usage(
+    usage: TokenUsage,
+    events: &mut EventReader<'_>,
+) -> Result<(), LedgerError> {
+    let TokenUsage { input, output, cached, reasoning, .. } = usage;
+    let numbers = [
+        ("input_tokens", input),
+        ("output_tokens", output),
+        ("cached_tokens", cached),
+        ("reasoning_tokens", reasoning),
+    ];
+    let fields: Map<String, Value> = numbers
+        .into_iter()
+        .filter_map(|(name, number)| Some((name.to_owned(), Value::from(number?))))
+        .collect();
+    if fields.is_empty() {
+        return Ok(());
+    }
+    events.handle_event(ProgramEvent::Usage { cumulative: false, fields }).await
+}

@@ -1,0 +1,235 @@
+//! Output that cannot be read is never an empty answer: what can be read is read, and what is lost fails the task.
+
+use serde_json::Value;
+
+use crate::harness::client::{completed_with, failed_with, task_id, task_outcome};
+use crate::harness::{Service, Setup};
+
+/// Agent whose program writes these bytes: id, `output`, bytes.
+type OutputCase = (String, &'static str, Vec<u8>);
+
+/// Starts a service with these agents.
+async fn start_service(cases: &[OutputCase]) -> Service {
+    let agents = cases.iter().map(|(id, output, _)| {
+        format!(
+            "[agents.{id}]\ncommand = 'cat'\nargs = ['HERE/{id}.out']\noutput = '{output}'\n\
+             retry.max = 0\n"
+        )
+    });
+    let setup = Setup::new(&agents.collect::<String>());
+    for (id, _, bytes) in cases {
+        std::fs::write(setup.test_folder().join(format!("{id}.out")), bytes).unwrap();
+    }
+    setup.start().await
+}
+
+fn message_text(task: &Value) -> &str {
+    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// Native lines of programs, whose answer is `answer`: the start, the answer and the end.
+const NATIVE_LINES: [(&str, [&str; 3]); 5] = [
+    (
+        "claude-stream-json",
+        [
+            r#"{"type":"system","subtype":"init","session_id":"s"}"#,
+            r#"{"type":"assistant","message":{"content":[{"type":"text","text":"answer"}]}}"#,
+            r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s"}"#,
+        ],
+    ),
+    (
+        "codex-jsonl",
+        [
+            r#"{"type":"thread.started","thread_id":"t"}"#,
+            r#"{"type":"item.completed","item":{"type":"agent_message","text":"answer"}}"#,
+            r#"{"type":"turn.completed"}"#,
+        ],
+    ),
+    (
+        "gemini-stream-json",
+        [
+            r#"{"type":"init","session_id":"s"}"#,
+            r#"{"type":"message","role":"assistant","content":"answer"}"#,
+            r#"{"type":"result","status":"success"}"#,
+        ],
+    ),
+    (
+        "copilot-jsonl",
+        [
+            r#"{"type":"session.start"}"#,
+            r#"{"type":"assistant.message","data":{"content":"answer"}}"#,
+            r#"{"type":"result","exitCode":0}"#,
+        ],
+    ),
+    (
+        "opencode-jsonl",
+        [
+            r#"{"type":"step_start","sessionID":"s"}"#,
+            r#"{"type":"text","sessionID":"s","part":{"messageID":"m","text":"answer"}}"#,
+            r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}"#,
+        ],
+    ),
+];
+
+/// Returns lines of this project's events, whose answer is `answer`.
+fn own_lines() -> [Vec<u8>; 10] {
+    let text = &br#"{"type":"text","text":"answer"}"#[..];
+    let pieces = [&br#"{"type":"text","text":"ans"}"#[..], br#"{"type":"text","text":"wer"}"#];
+    [
+        [b"\x1b[?25l\x1b[1G", text, b"\x1b[?25h\n"].concat(),
+        [b"\x1b]8;;file:///tmp\x1b\\", text].concat(),
+        [b"\x1bP+q544e\x1b\\", text, b"\r\n"].concat(),
+        [b"Resolving\rFetching 3/7\r\x1b[K", text, b"\n"].concat(),
+        [b"\xef\xbb\xbf\r\n\xef\xbb\xbf", text, b"\n"].concat(),
+        [b"\0\0\x07", text, b"\n"].concat(),
+        [b"{\"type\":\"status\",\"text\":\"Gr\xf6\xdfe\"}", text].concat(),
+        [
+            br#"{"type":"status","text":"\udfff\ud83d"}"#,
+            text,
+            br#"{"type":"usage","cost":NaN,"n":1}"#,
+        ]
+        .concat(),
+        pieces.concat(),
+        [pieces[0], b"\r", pieces[1], b"\r\n"].concat(),
+    ]
+}
+
+#[tokio::test]
+async fn events_are_read_in_spite_of_their_surroundings() {
+    let own_cases = own_lines().into_iter().enumerate();
+    let mut cases: Vec<OutputCase> =
+        own_cases.map(|(number, bytes)| (format!("own-{number}"), "events", bytes)).collect();
+    for (output, lines) in NATIVE_LINES {
+        let surroundings = [("\u{1b}[?2026h", "\r\n"), ("\u{feff}", "\u{1b}[0m\n"), ("busy\r", "")];
+        for (number, (lead, tail)) in surroundings.iter().enumerate() {
+            let bytes: String = lines.iter().map(|line| format!("{lead}{line}{tail}")).collect();
+            cases.push((format!("{output}-{number}"), output, bytes.into_bytes()));
+        }
+    }
+    let service = start_service(&cases).await;
+    for (id, ..) in &cases {
+        let task = service.send(id, "hello").await;
+        assert_eq!(task_outcome(&task), completed_with("answer"), "{id}: {task}");
+        assert_eq!(task["metadata"].get("warnings"), None, "{id}: {task}");
+    }
+}
+
+#[tokio::test]
+async fn native_lines_that_are_lost_fail_the_task() {
+    let mut cases: Vec<OutputCase> = Vec::new();
+    for (output, [start, answer, end]) in NATIVE_LINES {
+        let cut = |line: &str| line.strip_suffix('}').unwrap().to_owned();
+        let own = str::to_owned;
+        for (number, lines) in [
+            vec![own(start), cut(answer), own(end)],
+            // Words without a line feed stand before the answer.
+            vec![own(start), format!("warning: {answer}"), own(end)],
+            vec![own(start), own(answer), cut(answer), own(end)],
+            // The program writes another format.
+            vec![own("answer")],
+            vec![own("[]"), own("answer")],
+            vec![own(start), own(answer), cut(end)],
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            cases.push((format!("{output}-{number}"), output, lines.join("\n").into_bytes()));
+        }
+    }
+    let service = start_service(&cases).await;
+    for (id, ..) in &cases {
+        let task = service.send(id, "hello").await;
+        assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{id}: {task}");
+        let text = message_text(&task);
+        assert!(text.contains("could not be read, because it is not"), "{id}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn words_beside_a_complete_answer_are_warnings() {
+    let cases = NATIVE_LINES.map(|(output, [start, answer, end])| {
+        let lines = ["new version", start, "INFO {\"level\":3}", answer, "{", end, "bye"];
+        (output.to_owned(), output, lines.join("\n").into_bytes())
+    });
+    let service = start_service(&cases).await;
+    for (id, ..) in &cases {
+        let task = service.send(id, "hello").await;
+        assert_eq!(task_outcome(&task), completed_with("answer"), "{id}: {task}");
+        let warning = &task["metadata"]["warnings"][0];
+        assert!(warning.as_str().unwrap().starts_with("4 lines "), "{id}: {warning}");
+    }
+}
+
+/// Claude Code repeats its answer in its result, so that an earlier line that is lost is no loss.
+#[tokio::test]
+async fn a_repeated_answer_is_complete() {
+    let lines = r#"{"type":"assistant","message":
+{"type":"result","subtype":"success","is_error":false,"result":"answer"}
+"#;
+    let cases = [("claude".to_owned(), "claude-stream-json", lines.as_bytes().to_vec())];
+    let service = start_service(&cases).await;
+    let task = service.send("claude", "hello").await;
+    assert_eq!(task_outcome(&task), completed_with("answer"), "{task}");
+    assert_eq!(task["metadata"]["warnings"].as_array().unwrap().len(), 1, "{task}");
+}
+
+#[tokio::test]
+async fn a_caller_receives_the_line_that_was_lost() {
+    let case = |id: &str, bytes: &[u8]| (id.to_owned(), "events", bytes.to_vec());
+    let cases = [
+        case("cut", br#"{"type":"text","text":"Dear someone@mail.example, the result is"#),
+        case("words", b"just words\n"),
+        case("mixed", b"starting up\n{\"type\":\"text\",\"text\":\"answer\"}\n"),
+    ];
+    let service = start_service(&cases).await;
+    let lost = service.run_command(&["send", "cut", "hello"], "").await;
+    assert_eq!((lost.exit_code, &*lost.stdout), (Some(5), ""), "{lost:?}");
+    let reason =
+        "line 1 of its output could not be read, because it is not JSON: {\"type\":\"text\"";
+    assert!(lost.stderr.contains(reason), "{lost:?}");
+    assert!(lost.stderr.contains("output-unreadable"), "{lost:?}");
+    assert!(!lost.stderr.contains("someone"), "{lost:?}");
+    let words = service.run_command(&["send", "words", "hello"], "").await;
+    assert_eq!(words.exit_code, Some(5), "{words:?}");
+    assert!(words.stderr.contains("because it is not JSON: just words"), "{words:?}");
+    let mixed = service.run_command(&["send", "mixed", "hello"], "").await;
+    assert_eq!((mixed.exit_code, &*mixed.stdout), (Some(0), "answer"), "{mixed:?}");
+    let warning = "warning: line 1 of the agent's output is not an event";
+    assert!(mixed.stderr.contains(warning), "{mixed:?}");
+    let list = service.get("/api/v1/executions?agent=cut").await.json();
+    let detail = service.execution(&task_id(&list["executions"][0])).await;
+    assert_eq!(detail["attempts"][0]["error"]["code"], "output-unreadable", "{detail}");
+}
+
+/// Returns an agent that answers one call with these bytes, and continues to run.
+fn rpc_agent(id: &str, response: &str) -> String {
+    format!(
+        "[agents.{id}]\ncommand = 'sh'\n\
+         args = ['-c', '''read -r call; printf '{response}'; exec sleep 600''']\n\
+         input = 'json-rpc'\noutput = 'json-rpc'\nstop_grace = 0.1\nretry.max = 0\n\
+         [agents.{id}.json_rpc]\nframing = 'lines'\nmethod = 'ask'\nresult = '/answer'\n\
+         params = {{ text = '{{{{ input }}}}' }}\n"
+    )
+}
+
+/// A call does not wait for a response that was lost.
+#[tokio::test]
+async fn a_lost_response_fails_its_call_at_once() {
+    let response = r#"{"id":2,"result":{"answer":"a"}}"#;
+    let latin = response.replace("\"a\"", r#""a \351""#);
+    let cut = response.strip_suffix("}}").unwrap();
+    let cases = [
+        ("noisy", format!(r"\033[?2004h\357\273\277{response}\r\n"), completed_with("a")),
+        ("latin", format!(r"{latin}\n"), completed_with("a \u{fffd}")),
+        ("wordy", format!(r"ready\n{response}\n"), completed_with("a")),
+        ("two", format!(r#"{{"method":"hello"}}{response}\n"#), completed_with("a")),
+        ("cut", format!(r"{cut}\n"), failed_with("output-unreadable")),
+        ("late", format!(r"ready {response}\n"), failed_with("output-unreadable")),
+    ];
+    let agents = cases.iter().map(|(id, response, _)| rpc_agent(id, response));
+    let service = Service::start(&agents.collect::<String>()).await;
+    for (id, _, outcome) in cases {
+        let task = service.send(id, "hello").await;
+        assert_eq!(task_outcome(&task), outcome, "{id}: {task}");
+    }
+}
