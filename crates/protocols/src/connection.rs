@@ -1,5 +1,7 @@
 //! Connection with one process, independent of the protocol.
 
+use serde_json::Value;
+
 use crate::acp::AcpConnection;
 use crate::app_server::AppServerConnection;
 use crate::claude_control::ControlConnection;
@@ -8,7 +10,6 @@ use crate::lines::{LineBuffer, ReceivedLine};
 use crate::model::command::{ClientInfo, Command, ProtocolKind};
 use crate::model::step::{MAX_LOST_TEXT_CHARS, OpenFault, ProtocolStep, TurnOutcome};
 use crate::protocol::Protocol;
-use serde_json::Value;
 
 /// Greatest length of a received line in bytes, unless [`Connection::with_max_line_bytes`] changes it.
 pub const DEFAULT_MAX_LINE_BYTES: usize = 16 * 1024 * 1024;

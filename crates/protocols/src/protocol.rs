@@ -1,8 +1,9 @@
 //! Interface between a connection and the state machine of its protocol.
 
+use serde_json::Value;
+
 use crate::model::command::Command;
 use crate::model::step::ProtocolStep;
-use serde_json::Value;
 
 /// Behaviour that every protocol has.
 pub(crate) trait Protocol {

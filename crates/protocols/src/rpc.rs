@@ -32,7 +32,7 @@ impl RpcMessage {
         Self::from_json(serde_json::from_slice(line).ok()?).ok()
     }
 
-    /// Reads a message; the error says what is wrong with it.
+    /// Reads a message. The error is a description of the fault.
     pub(crate) fn from_json(message: Value) -> Result<Self, &'static str> {
         let Value::Object(mut fields) = message else { return Err("message is not an object") };
         let id = match fields.get("id") {

@@ -220,7 +220,7 @@ async fn an_incomplete_answer_fails_with_the_line_that_was_lost() {
         let record = event_program(&lines.join("\n")).run_to_end().await;
         assert_eq!((record.code(), warnings(&record).len()), (None, 1), "{lines:?}");
     }
-    // What the program says about its own end outweighs a line that is lost.
+    // The program's own report of its end outweighs a line that is lost.
     let rejected = r#"{"type":"rejected","message":"no"}"#;
     let record = event_program(&format!("{{\"type\":\"text\n{rejected}")).run_to_end().await;
     assert_eq!(record.code(), Some(Code::Rejected));

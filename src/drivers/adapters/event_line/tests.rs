@@ -1,0 +1,136 @@
+//! Tests of events and of the lines that are none.
+
+use super::{EventLine, NamedFile, ProgramEvent, ReportedPart};
+use algonius_actors::model::execution::content::{Content, Part};
+
+fn read_all(line: &str) -> Vec<ProgramEvent> {
+    let mut event_line = EventLine::new(1 << 20);
+    event_line.extend(line.as_bytes(), &mut Vec::new());
+    event_line.parse_events()
+}
+
+fn read(line: &str) -> Option<ProgramEvent> {
+    let event = read_all(line).into_iter().next()?;
+    (!matches!(event, ProgramEvent::Malformed(_))).then_some(event)
+}
+
+#[test]
+fn a_malformed_line_keeps_its_reason_and_its_text() {
+    for (line, reason, is_result_lost) in [
+        ("plain words", "is not JSON", false),
+        (r#"{"type":"text","text":"cut"#, "is not JSON", true),
+        (r#"{ "type": "text", }"#, "is not JSON", true),
+        (r#"words {"type":"text","text":"a"}"#, "is not JSON", true),
+        (r#"[{"type":"artifact"}]"#, "is not a JSON object", true),
+        (r#"words {"type":"usage","input_tokens":1}"#, "is not JSON", false),
+        ("[1]", "is not a JSON object", false),
+        (r#"{"text":"a"}"#, "has no `type`", false),
+        (r#"{"type":7}"#, "has no `type`", false),
+        (r#"{"type":"text","words":"a"}"#, "does not have the fields of its `type`", true),
+        (r#"{"type":"tool_call"}"#, "does not have the fields of its `type`", false),
+        (r#"{"type":"later"}"#, "has an unknown `type`", false),
+    ] {
+        let events = read_all(line);
+        let [ProgramEvent::Malformed(error)] = &*events else { panic!("{line}: {events:?}") };
+        let text = error.text.as_str().replace("\"", "");
+        assert_eq!((&*error.reason, text), (reason, line.replace("\"", "")));
+        assert_eq!(error.is_result_lost, is_result_lost, "{line}");
+    }
+    let mut long = EventLine::new(5);
+    let mut dropped = Vec::new();
+    for piece in [b"1234", b"5678"] {
+        long.extend(piece, &mut dropped);
+    }
+    assert_eq!(dropped, b"12345678");
+    let events = long.parse_events();
+    let [ProgramEvent::Malformed(error)] = &*events else { panic!("{events:?}") };
+    assert_eq!((&*error.reason, &*error.text), ("is longer than 5 bytes", ""));
+    assert!(error.is_result_lost);
+}
+
+#[test]
+fn the_events_of_a_line_are_read_in_order() {
+    let line = "\u{1b}[2K{\"type\":\"text\",\"text\":\"a\"}\u{1b}[0m {\"type\":\"later\"}\r{\"type\":\"thinking\"} end";
+    let events = read_all(line);
+    let [
+        ProgramEvent::Text { text },
+        ProgramEvent::Malformed(unknown),
+        ProgramEvent::Thinking {},
+        ProgramEvent::Malformed(words),
+    ] = &*events
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((&**text, &*unknown.reason, &*words.text), ("a", "has an unknown `type`", "end"));
+    assert!(read_all(" \r").is_empty() && read_all("\u{feff}\u{1b}[0m").is_empty());
+}
+
+fn into_parts(content: &str) -> Option<Vec<ReportedPart>> {
+    match read(&format!(r#"{{"type":"message",{content}}}"#))? {
+        ProgramEvent::Message { content } => content.into_parts(),
+        _ => None,
+    }
+}
+
+fn parts(content: &str) -> Option<Vec<Part>> {
+    let parts = into_parts(content)?.into_iter().map(|part| match part {
+        ReportedPart::Part(part) => Some(part),
+        ReportedPart::Named(_) => None,
+    });
+    parts.collect()
+}
+
+fn contents(content: &str) -> Option<Vec<Content>> {
+    parts(content).map(|parts| parts.into_iter().map(|part| part.content).collect())
+}
+
+#[test]
+fn each_form_of_a_part_is_parsed() {
+    let bytes = || Some(vec![Content::Bytes("aGk=".to_owned())]);
+    assert_eq!(contents(r#""text":"a""#), Some(vec![Content::Text("a".to_owned())]));
+    assert_eq!(contents(r#""data":null"#), Some(vec![Content::Data(().into())]));
+    assert_eq!(contents(r#""file":{"bytes":"aGk="}"#), bytes());
+    assert_eq!(contents(r#""file":{"text":"hi"}"#), bytes());
+    let parts = parts(r#""parts":[{"text":""},{"url":"u","name":"n","media_type":"m"}]"#);
+    let url = parts.unwrap().pop().unwrap();
+    assert_eq!(url.content, Content::Url("u".to_owned()));
+    assert_eq!((url.filename.as_deref(), url.media_type.as_deref()), (Some("n"), Some("m")));
+}
+
+#[test]
+fn malformed_artifact_parts_are_rejected() {
+    for content in [
+        r#""parts":[]"#,
+        r#""parts":[{"text":1}]"#,
+        r#""file":{"bytes":"?"}"#,
+        r#""file":{"bytes":"aGk=","text":"hi"}"#,
+        r#""file":{"path":"a","text":"hi"}"#,
+        r#""file":{"name":"a"}"#,
+        r#""more":1"#,
+    ] {
+        assert_eq!(into_parts(content), None, "{content}");
+    }
+}
+
+#[test]
+fn a_file_part_may_be_only_a_path() {
+    let own = |text: &str| Some(text.to_owned());
+    let named = |path: &str, name, media_type| {
+        Some(vec![ReportedPart::Named(NamedFile { path: path.to_owned(), name, media_type })])
+    };
+    assert_eq!(into_parts(r#""file":{"path":"out/a.txt"}"#), named("out/a.txt", None, None));
+    let full = r#""parts":[{"file":{"path":"/a","name":"n","media_type":"m"}}]"#;
+    assert_eq!(into_parts(full), named("/a", own("n"), own("m")));
+}
+
+#[test]
+fn an_artifact_is_complete_by_default() {
+    let Some(ProgramEvent::Artifact(artifact)) =
+        read(r#"{"type":"artifact","name":"n","url":"u"}"#)
+    else {
+        panic!("not read");
+    };
+    assert_eq!((artifact.append, artifact.last, artifact.id), (false, true, None));
+    assert_eq!(artifact.name.as_deref(), Some("n"));
+    assert_eq!(artifact.content.into_parts().unwrap().len(), 1);
+}
