@@ -129,6 +129,8 @@ async fn native_lines_that_are_lost_fail_the_task() {
             vec![own("answer")],
             vec![own("[]"), own("answer")],
             vec![own(start), own(answer), cut(end)],
+            // The program gives up in words, without its last event.
+            vec![own(start), own(answer), own("fatal: connection lost")],
         ]
         .into_iter()
         .enumerate()

@@ -8,8 +8,9 @@ use crate::claude_control::ControlConnection;
 use crate::json_line::{LineItem, UnreadText, read_json_line};
 use crate::lines::{LineBuffer, ReceivedLine};
 use crate::model::command::{ClientInfo, Command, ProtocolKind};
-use crate::model::step::{MAX_LOST_TEXT_CHARS, OpenFault, ProtocolStep, TurnOutcome};
+use crate::model::step::{OpenFault, ProtocolStep, TurnOutcome};
 use crate::protocol::Protocol;
+use crate::rpc::{RPC_MEMBER_NAMES, is_rpc_message};
 
 /// Greatest length of a received line in bytes, unless [`Connection::with_max_line_bytes`] changes it.
 pub const DEFAULT_MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
@@ -128,9 +129,26 @@ impl Connection {
     fn handle_line(&mut self, line: &[u8]) -> Vec<ProtocolStep> {
         let handle_item = |item| match item {
             LineItem::Object(message) => self.protocol().receive(message),
-            LineItem::Unread(unread) => vec![unread_step(&unread)],
+            LineItem::Unread(unread) => vec![self.unread_step(unread)],
         };
         read_json_line(line).into_iter().flat_map(handle_item).collect()
+    }
+
+    /// Returns the step for text of the agent that is no message.
+    fn unread_step(&self, unread: UnreadText) -> ProtocolStep {
+        let may_be_message = match self.machine {
+            ProtocolMachine::ClaudeControl(_) => {
+                unread.may_be_message(&["type"], is_control_message)
+            }
+            ProtocolMachine::Acp(_) | ProtocolMachine::CodexAppServer(_) => {
+                unread.may_be_message(&RPC_MEMBER_NAMES, is_rpc_message)
+            }
+        };
+        let UnreadText { reason, text } = unread;
+        if may_be_message {
+            return ProtocolStep::MessageLost { reason: reason.to_owned(), text };
+        }
+        ProtocolStep::protocol_error(format!("a line {reason}"))
     }
 
     fn protocol(&mut self) -> &mut dyn Protocol {
@@ -142,19 +160,9 @@ impl Connection {
     }
 }
 
-/// Returns the step for text of an agent that is no message.
-fn unread_step(unread: &UnreadText) -> ProtocolStep {
-    if unread.may_be_message(is_message) {
-        let text = unread.text.chars().take(MAX_LOST_TEXT_CHARS).collect();
-        return ProtocolStep::MessageLost { reason: unread.reason.to_owned(), text };
-    }
-    ProtocolStep::protocol_error(format!("a line {}", unread.reason))
-}
-
-/// Returns whether a JSON object is a message of one of the protocols.
-fn is_message(object: &Value) -> bool {
-    ["jsonrpc", "method", "type"].iter().any(|name| object.get(name).is_some_and(Value::is_string))
-        || object.get("id").is_some() && (object.get("result").or(object.get("error"))).is_some()
+/// Returns whether a JSON object is a message of claude-control.
+fn is_control_message(object: &Value) -> bool {
+    object.get("type").is_some_and(Value::is_string)
 }
 
 /// Returns whether a sent line is a prompt of one of the protocols, whose requests have distinct names.

@@ -24,11 +24,17 @@ const MAX_OBJECTS: usize = 1000;
 /// line is not scanned again and again.
 const MAX_UNREAD_TEXTS: usize = 16;
 
-/// Greatest number of places of an unread text at which an object is searched.
+/// Greatest number of places of an unread text at which an object is read.
 const MAX_SEARCHED_PLACES: usize = 64;
 
 /// Reason why the rest of a line is not read.
 const TOO_MANY_ITEMS: &str = "has too many parts";
+
+/// Greatest number of values in a line. A value takes many times the memory of its text, which may be one digit.
+const MAX_VALUES: usize = 1 << 20;
+
+/// Reason why a line with more values is not read.
+pub const TOO_MANY_VALUES: &str = "has too many values";
 
 /// Item of a line.
 #[derive(Debug, PartialEq)]
@@ -49,20 +55,41 @@ pub struct UnreadText {
 }
 
 impl UnreadText {
-    /// Returns true if the text may be a message that was lost: it begins like an object with members, it is the rest
-    /// of a line with too many parts, or an object for which `is_message` returns true follows other text.
-    pub fn may_be_message(&self, is_message: impl Fn(&Value) -> bool) -> bool {
-        let begins_as_object =
-            self.text.strip_prefix('{').is_some_and(|more| more.trim_start().starts_with('"'));
-        self.reason == TOO_MANY_ITEMS
-            || begins_as_object
-            || embedded_objects(&self.text).any(|object| is_message(&object))
+    /// Returns true if the text may be a message that was lost: it begins like an object with members, it is part of a
+    /// line with too many items or values, or a message follows other text. `is_message` returns true for the object of
+    /// a message. An object that cannot be read is a message if it contains one of the `member_names`.
+    pub fn may_be_message(
+        &self,
+        member_names: &[&str],
+        is_message: impl Fn(&Value) -> bool,
+    ) -> bool {
+        if matches!(self.reason, TOO_MANY_ITEMS | TOO_MANY_VALUES) {
+            return true; // It holds objects that were not read.
+        }
+        let has_member =
+            |text: &str| member_names.iter().any(|name| text.contains(&format!("\"{name}\"")));
+        let mut rest = self.text.as_str();
+        for place in 0..MAX_SEARCHED_PLACES {
+            let Some(object_text) = find_object(rest) else { return false };
+            let is_first = place == 0 && object_text.len() == self.text.len();
+            rest = match read_object(object_text) {
+                Some((object, _)) if is_message(&object) => return true,
+                Some((_, more)) => more,
+                None if is_first || has_member(object_text) => return true,
+                None => object_text.strip_prefix('{').unwrap_or_default(),
+            };
+        }
+        has_member(rest)
     }
 }
 
 /// Returns the items of a line without its line feed, in order. A blank line has none.
 #[must_use]
 pub fn read_json_line(line: &[u8]) -> Vec<LineItem> {
+    if has_too_many_values(line) {
+        let text = String::from_utf8_lossy(line).into_owned();
+        return vec![LineItem::Unread(UnreadText { reason: TOO_MANY_VALUES, text })];
+    }
     // Nearly every line is one plain object.
     if let Ok(object @ Value::Object(_)) = serde_json::from_slice(line) {
         return vec![LineItem::Object(object)];
@@ -121,11 +148,26 @@ fn unread_text(text: &str) -> UnreadText {
     UnreadText { reason, text: text.to_owned() }
 }
 
-/// Returns objects that follow other text.
-fn embedded_objects(text: &str) -> impl Iterator<Item = Value> {
-    let places = text.char_indices().filter(|(_, char)| *char == '{').take(MAX_SEARCHED_PLACES);
-    places.filter_map(|(place, _)| {
-        let mut values = Deserializer::from_str(text.get(place..)?).into_iter();
-        values.next()?.ok()
-    })
+/// Returns the text from the next place that may be the start of an object with members.
+fn find_object(text: &str) -> Option<&str> {
+    let mut places = text.match_indices('{').filter_map(|(place, _)| text.get(place..));
+    places.find(|from| from.strip_prefix('{').is_some_and(|it| skip_noise(it).starts_with('"')))
+}
+
+/// Returns true if the line may have more values than [`MAX_VALUES`].
+#[must_use]
+pub fn has_too_many_values(line: &[u8]) -> bool {
+    // Each value except the first one has a comma, colon or bracket beside it.
+    line.len() > 2 * MAX_VALUES && count_separators(line) > MAX_VALUES
+}
+
+fn count_separators(line: &[u8]) -> usize {
+    let (mut is_in_string, mut is_escaped) = (false, false);
+    let separators = line.iter().filter(|byte| {
+        let is_quote = **byte == b'"' && !is_escaped;
+        is_escaped = is_in_string && !is_escaped && **byte == b'\\';
+        is_in_string ^= is_quote;
+        !is_in_string && matches!(**byte, b',' | b':' | b'[' | b'{')
+    });
+    separators.count()
 }

@@ -41,15 +41,16 @@ mod subject;
 mod turns;
 
 pub use connection::{Connection, DEFAULT_MAX_LINE_BYTES};
-pub use json_line::{LineItem, UnreadText, read_json_line};
+pub use json_line::{LineItem, TOO_MANY_VALUES, UnreadText, has_too_many_values, read_json_line};
 pub use model::command::{
     ClientInfo, Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, ResourceBody,
     SessionStart,
 };
 pub use model::ids::{RequestId, SessionKey};
 pub use model::step::{
-    AgentCapability, AgentInfo, AgentRequest, AgentRequestKind, AnsweredCall, MAX_LOST_TEXT_CHARS,
-    OpenFault, PermissionOption, PermissionOptionKind, PlanEntry, ProtocolStep, TextRole,
-    TokenUsage, TurnOutcome, UsageCost,
+    AgentCapability, AgentInfo, AgentRequest, AgentRequestKind, AnsweredCall, OpenFault,
+    PermissionOption, PermissionOptionKind, PlanEntry, ProtocolStep, TextRole, TokenUsage,
+    TurnOutcome, UsageCost,
 };
 pub use model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};
+pub use rpc::{RPC_MEMBER_NAMES, is_rpc_message};

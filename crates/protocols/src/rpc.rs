@@ -26,6 +26,18 @@ pub(crate) enum RpcMessage {
     Response { id: RequestId, outcome: Result<Value, AgentError> },
 }
 
+/// Members by which a JSON-RPC message is recognized that cannot be read.
+pub const RPC_MEMBER_NAMES: [&str; 3] = ["jsonrpc", "method", "result"];
+
+/// Returns true if a JSON object is a JSON-RPC message, with or without the member `jsonrpc`.
+#[must_use]
+pub fn is_rpc_message(object: &Value) -> bool {
+    let has = |name| object.get(name).is_some();
+    has("jsonrpc")
+        || has("id") && (has("method") || has("result") || has("error"))
+        || has("method") && has("params")
+}
+
 impl RpcMessage {
     /// Reads a sent line; `None` if it is no message.
     pub(crate) fn parse_sent(line: &[u8]) -> Option<Self> {

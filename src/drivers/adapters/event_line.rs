@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use algonius_actors::model::execution::content::{Content, Part};
 pub(super) use algonius_actors::model::execution::event::{FileChange, ToolStage};
-use algonius_protocols::{LineItem, UnreadText, read_json_line};
+use algonius_protocols::{LineItem, UnreadText, has_too_many_values, read_json_line};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -19,6 +19,9 @@ use super::file_parts::{NamedFile, ReportedPart};
 /// Types of events whose loss makes the result of a run incomplete.
 const RESULT_TYPES: [&str; 7] =
     ["text", "artifact", "message", "input_required", "auth_required", "rejected", "failed"];
+
+/// Members of the content of an event.
+const CONTENT_MEMBERS: [&str; 5] = ["parts", "text", "data", "file", "url"];
 
 /// Line that arrives in pieces.
 pub(super) struct EventLine {
@@ -58,15 +61,13 @@ impl EventLine {
     /// [`ProgramEvent::Malformed`].
     pub(super) fn parse_events(&self) -> Vec<ProgramEvent> {
         // Nearly every line is one event, which needs no intermediate value.
-        if let Ok(event) = serde_json::from_slice::<ProgramEvent>(&self.bytes)
-            && !matches!(event, ProgramEvent::Unknown)
+        if !has_too_many_values(&self.bytes)
+            && let Ok(event) = serde_json::from_slice::<ProgramEvent>(&self.bytes)
+            && !matches!(event, ProgramEvent::Unknown | ProgramEvent::Status { content: None, .. })
         {
             return vec![event];
         }
-        let is_result = |object: &Value| {
-            object.get("type").and_then(Value::as_str).is_some_and(|it| RESULT_TYPES.contains(&it))
-        };
-        let events = self.parse_objects(is_result).into_iter();
+        let events = self.parse_objects(is_result_event).into_iter();
         events
             .map(|parsed| {
                 parsed
@@ -84,18 +85,16 @@ impl EventLine {
     ) -> Vec<Result<Value, EventParseError>> {
         if self.is_too_long {
             let reason = format!("is longer than {} bytes", self.max_bytes).into();
-            return vec![Err(EventParseError {
-                reason,
-                text: String::new(),
-                is_result_lost: true,
-            })];
+            let (text, loss) = (String::new(), ResultLoss::Likely);
+            return vec![Err(EventParseError { reason, text, loss })];
         }
         let items = read_json_line(&self.bytes).into_iter().map(|item| match item {
             LineItem::Object(object) => Ok(object),
             LineItem::Unread(unread) => {
-                let is_result_lost = unread.may_be_message(&is_message);
+                let is_lost = unread.may_be_message(&["type"], &is_message);
+                let loss = if is_lost { ResultLoss::Likely } else { ResultLoss::Possible };
                 let UnreadText { reason, text } = unread;
-                Err(EventParseError { reason: reason.into(), text, is_result_lost })
+                Err(EventParseError { reason: reason.into(), text, loss })
             }
         });
         items.collect()
@@ -104,17 +103,37 @@ impl EventLine {
 
 /// Returns the event of a JSON object.
 fn parse_event(object: &Value) -> Result<ProgramEvent, EventParseError> {
-    let event_type = object.get("type").and_then(Value::as_str);
-    let (reason, is_result_lost) = match (ProgramEvent::deserialize(object), event_type) {
-        (Ok(ProgramEvent::Unknown), _) => ("has an unknown `type`", false),
-        (Ok(event), _) => return Ok(event),
-        // The parser's own message would quote the line.
-        (Err(_), Some(event_type)) => {
-            ("does not have the fields of its `type`", RESULT_TYPES.contains(&event_type))
+    let has_content = || CONTENT_MEMBERS.iter().any(|name| object.get(name).is_some());
+    let (reason, loss) = match ProgramEvent::deserialize(object) {
+        Ok(ProgramEvent::Unknown) => ("has an unknown `type`", ResultLoss::Possible),
+        // Optional content that cannot be read is parsed as none.
+        Ok(ProgramEvent::Status { content: None, .. })
+            if is_result_event(object) && has_content() =>
+        {
+            ("has no parts that can be read", ResultLoss::Likely)
         }
-        (Err(_), None) => ("has no `type`", false),
+        Ok(event) => return Ok(event),
+        // The parser's own message would quote the line.
+        Err(_) if is_result_event(object) => {
+            ("does not have the fields of its `type`", ResultLoss::Likely)
+        }
+        Err(_) if object.get("type").is_some_and(Value::is_string) => {
+            ("does not have the fields of its `type`", ResultLoss::None)
+        }
+        Err(_) => ("has no `type`", ResultLoss::Possible),
     };
-    Err(EventParseError { reason: reason.into(), text: object.to_string(), is_result_lost })
+    Err(EventParseError { reason: reason.into(), text: object.to_string(), loss })
+}
+
+/// Returns true if the loss of an event makes the result of a run incomplete.
+fn is_result_event(object: &Value) -> bool {
+    match object.get("type").and_then(Value::as_str) {
+        Some("status") => {
+            object.get("state").is_some_and(|state| state == "completed" || !state.is_string())
+        }
+        Some(event_type) => RESULT_TYPES.contains(&event_type),
+        None => false,
+    }
 }
 
 /// Reason why a line is no event.
@@ -124,14 +143,25 @@ pub(in crate::drivers) struct EventParseError {
     pub(super) reason: Cow<'static, str>,
     /// Raw text; empty if it was too long to be kept.
     pub(super) text: String,
-    /// True if a part of the result may be lost with the text.
-    pub(super) is_result_lost: bool,
+    /// Part of the result that is lost with the text.
+    pub(super) loss: ResultLoss,
+}
+
+/// Part of the result that is lost with a text that is no event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResultLoss {
+    /// Nothing.
+    None,
+    /// A part of the result only if there is no other result.
+    Possible,
+    /// A part of the result.
+    Likely,
 }
 
 impl EventParseError {
     /// Returns the error of an event that was read, but whose content makes no sense.
-    pub(super) const fn for_content(reason: &'static str, is_result_lost: bool) -> Self {
-        Self { reason: Cow::Borrowed(reason), text: String::new(), is_result_lost }
+    pub(super) const fn for_content(reason: &'static str, loss: ResultLoss) -> Self {
+        Self { reason: Cow::Borrowed(reason), text: String::new(), loss }
     }
 }
 

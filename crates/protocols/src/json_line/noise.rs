@@ -4,8 +4,6 @@ const ESCAPE: char = '\u{1b}';
 /// End of a string that most programs write.
 const ALERT: char = '\u{7}';
 const BYTE_ORDER_MARK: char = '\u{feff}';
-/// End of a string, as one character.
-const STRING_TERMINATOR: char = '\u{9c}';
 
 /// Returns the text after blanks, control characters, byte order marks and escape sequences.
 pub(super) fn skip_noise(text: &str) -> &str {
@@ -54,9 +52,13 @@ fn strip_parameters(text: &str) -> Option<&str> {
 
 /// Returns the text after a control string, such as the title of the window.
 fn strip_string(text: &str) -> Option<&str> {
-    let (content, end) = text.split_at_checked(text.find([ALERT, STRING_TERMINATOR, ESCAPE])?)?;
-    if content.contains('{') {
-        return None; // Its end is missing, and the end of another sequence was found.
+    // An object before the end shows that the end is missing. A search stops where the next sequence begins, so that a
+    // line of introducers is searched once.
+    let is_stop =
+        |char| matches!(char, ALERT | ESCAPE | '{' | '\u{90}' | '\u{98}' | '\u{9b}'..='\u{9f}');
+    let (_, end) = text.split_at_checked(text.find(is_stop)?)?;
+    if end.starts_with('{') {
+        return None;
     }
     let strip_end = |terminator: &str| end.strip_prefix(terminator);
     strip_end("\u{1b}\\")

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{LineItem, MAX_OBJECTS, read_json_line};
+use super::{LineItem, MAX_OBJECTS, MAX_VALUES, TOO_MANY_VALUES, read_json_line};
 
 fn objects(line: &[u8]) -> Vec<Value> {
     let objects = read_json_line(line).into_iter().map(|item| match item {
@@ -112,7 +112,7 @@ fn a_lost_message_is_recognized() {
         let items = read_json_line(line.as_bytes());
         items.into_iter().any(|item| match item {
             LineItem::Unread(unread) => {
-                unread.may_be_message(|object| object.get("type").is_some())
+                unread.may_be_message(&["type"], |object| object.get("type").is_some())
             }
             LineItem::Object(_) => false,
         })
@@ -136,14 +136,34 @@ fn a_lost_message_is_recognized() {
 }
 
 #[test]
+fn a_line_with_too_many_values_is_lost() {
+    let line = format!("{{\"type\":\"data\",\"data\":[0{}]}}", ",0".repeat(MAX_VALUES));
+    let items = read_json_line(line.as_bytes());
+    let [LineItem::Unread(unread)] = &*items else { panic!("{} items", items.len()) };
+    assert_eq!(unread.reason, TOO_MANY_VALUES);
+    assert!(unread.may_be_message(&["type"], |object| object.get("type").is_some()));
+    let text = json!({"text": "\",[{".repeat(MAX_VALUES)});
+    assert_eq!(objects(text.to_string().as_bytes()), [text]);
+}
+
+#[test]
 fn a_hostile_line_is_read_in_bounded_time() {
-    for piece in
-        ["{\"a\r", "\r{\"a\":[1,", "{", "{\"a\":", "[{\"a\":\"{", "\r{\"", "\u{1b}]", "x\r"]
-    {
-        let line = piece.repeat(200_000);
+    for piece in [
+        "\u{9d}",
+        "\u{90}x",
+        "{\"a\r",
+        "\r{\"a\":[1,",
+        "{",
+        "{\"a\":",
+        "[{\"a\":\"{",
+        "\r{\"",
+        "\u{1b}]",
+        "x\r",
+    ] {
+        let line = piece.repeat(400_000);
         for item in read_json_line(line.as_bytes()) {
             if let LineItem::Unread(unread) = item {
-                unread.may_be_message(|_| false);
+                unread.may_be_message(&["type"], |_| false);
             }
         }
     }
@@ -154,7 +174,7 @@ proptest! {
     #[test]
     fn an_object_is_read_whole(
         text in "\\PC{0,20}|[\\x00-\\x7f]{0,20}",
-        lead in "(\x1b\\[[0-9;]{0,4}[a-z]|\x1b\\][^\x07\x1b{]{0,5}\x07|[^\r\n{]{0,5}\r|\u{feff}| ){0,4}",
+        lead in "(\x1b\\[[0-9;]{0,4}[a-z]|\x1b\\][^\x07\x1b{\u{80}-\u{9f}]{0,5}\x07|[^\r\n{]{0,5}\r|\u{feff}| ){0,4}",
     ) {
         let object = json!({"type": "text", "text": text});
         let line = format!("{lead}{object}");
@@ -174,6 +194,6 @@ proptest! {
         let cut = line.get(..size.min(line.len() - 1)).unwrap();
         let items = read_json_line(cut.as_bytes());
         let [LineItem::Unread(unread)] = &*items else { panic!("{items:?}") };
-        prop_assert!(unread.may_be_message(|_| false));
+        prop_assert!(unread.may_be_message(&["type"], |_| false));
     }
 }

@@ -158,14 +158,10 @@ pub enum ProtocolStep {
     MessageLost {
         /// Clause that follows "the line".
         reason: String,
-        /// Beginning of the line as the agent wrote it, at most [`crate::MAX_LOST_TEXT_CHARS`] characters; empty if the
-        /// line was not kept.
+        /// Text as the agent wrote it; empty if it was too long to be kept.
         text: String,
     },
 }
-
-/// Greatest length of the text of [`ProtocolStep::MessageLost`] in characters.
-pub const MAX_LOST_TEXT_CHARS: usize = 4096;
 
 impl ProtocolStep {
     /// Returns the step that reports a fault of the protocol.

@@ -1,5 +1,6 @@
 //! Tests of events and of the lines that are none.
 
+use super::ResultLoss::{Likely, None as Nothing, Possible};
 use super::{EventLine, NamedFile, ProgramEvent, ReportedPart};
 use algonius_actors::model::execution::content::{Content, Part};
 
@@ -16,25 +17,32 @@ fn read(line: &str) -> Option<ProgramEvent> {
 
 #[test]
 fn a_malformed_line_keeps_its_reason_and_its_text() {
-    for (line, reason, is_result_lost) in [
-        ("plain words", "is not JSON", false),
-        (r#"{"type":"text","text":"cut"#, "is not JSON", true),
-        (r#"{ "type": "text", }"#, "is not JSON", true),
-        (r#"words {"type":"text","text":"a"}"#, "is not JSON", true),
-        (r#"[{"type":"artifact"}]"#, "is not a JSON object", true),
-        (r#"words {"type":"usage","input_tokens":1}"#, "is not JSON", false),
-        ("[1]", "is not a JSON object", false),
-        (r#"{"text":"a"}"#, "has no `type`", false),
-        (r#"{"type":7}"#, "has no `type`", false),
-        (r#"{"type":"text","words":"a"}"#, "does not have the fields of its `type`", true),
-        (r#"{"type":"tool_call"}"#, "does not have the fields of its `type`", false),
-        (r#"{"type":"later"}"#, "has an unknown `type`", false),
+    for (line, reason, loss) in [
+        ("plain words", "is not JSON", Possible),
+        (r#"{"type":"text","text":"cut"#, "is not JSON", Likely),
+        (r#"{ "type": "text", }"#, "is not JSON", Likely),
+        (r#"words {"type":"text","text":"a"}"#, "is not JSON", Likely),
+        (r#"[{"type":"artifact"}]"#, "is not a JSON object", Likely),
+        (r#"words {"type":"usage","input_tokens":1}"#, "is not JSON", Possible),
+        ("[1]", "is not a JSON object", Possible),
+        (r#"{"text":"a"}"#, "has no `type`", Possible),
+        (r#"{"type":7}"#, "has no `type`", Possible),
+        (r#"{"type":"text","words":"a"}"#, "does not have the fields of its `type`", Likely),
+        (r#"{"type":"tool_call"}"#, "does not have the fields of its `type`", Nothing),
+        (r#"log: {"type":"text","text":"a\udc80"}"#, "is not JSON", Likely),
+        (r#"log: {"type":"text","text":"cut"#, "is not JSON", Likely),
+        (r#"{{{{{"type":"text","text":"a"}"#, "is not JSON", Likely),
+        (r#"end {"type":"status","state":"completed","text":"a"}"#, "is not JSON", Likely),
+        (r#"log: {"items":[{"type":"text","text":"a"}]}"#, "is not JSON", Possible),
+        (r#"log: {"level":Some("x")}"#, "is not JSON", Possible),
+        (r#"{"state":1,"type":"status"}"#, "does not have the fields of its `type`", Likely),
+        (r#"{"type":"later"}"#, "has an unknown `type`", Possible),
     ] {
         let events = read_all(line);
         let [ProgramEvent::Malformed(error)] = &*events else { panic!("{line}: {events:?}") };
         let text = error.text.as_str().replace("\"", "");
         assert_eq!((&*error.reason, text), (reason, line.replace("\"", "")));
-        assert_eq!(error.is_result_lost, is_result_lost, "{line}");
+        assert_eq!(error.loss, loss, "{line}");
     }
     let mut long = EventLine::new(5);
     let mut dropped = Vec::new();
@@ -45,7 +53,7 @@ fn a_malformed_line_keeps_its_reason_and_its_text() {
     let events = long.parse_events();
     let [ProgramEvent::Malformed(error)] = &*events else { panic!("{events:?}") };
     assert_eq!((&*error.reason, &*error.text), ("is longer than 5 bytes", ""));
-    assert!(error.is_result_lost);
+    assert_eq!(error.loss, Likely);
 }
 
 #[test]

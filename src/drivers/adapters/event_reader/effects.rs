@@ -7,7 +7,7 @@ use algonius_actors::ports::ledger::LedgerError;
 use serde_json::{Map, Value};
 
 use super::event_handler::EventHandler;
-use crate::drivers::adapters::event_line::EventParseError;
+use crate::drivers::adapters::event_line::{EventParseError, ResultLoss};
 use crate::drivers::adapters::failure::ReportedFailure;
 use crate::drivers::adapters::file_parts::UndeliveredFile;
 use crate::drivers::output::display_label::redacted_label;
@@ -41,7 +41,7 @@ impl EventHandler<'_> {
         });
         let numbers: BTreeMap<_, _> = numbers.take(MAX_USAGE_COUNTERS).collect();
         if numbers.is_empty() {
-            return self.report_malformed("has no numbers", false).await;
+            return self.report_malformed("has no numbers", ResultLoss::None).await;
         }
         // A resumed session counts from its beginning, and only the difference belongs to this attempt.
         let (numbers, cumulative) =
@@ -81,13 +81,13 @@ impl EventHandler<'_> {
         self.completion.record_reported_failure(reported, &message, self.reporter.now());
     }
 
-    /// Reports an event whose content makes no sense. `is_result_lost` is true if the content belongs to the result.
+    /// Reports an event whose content makes no sense.
     pub(super) async fn report_malformed(
         &mut self,
         reason: &'static str,
-        is_result_lost: bool,
+        loss: ResultLoss,
     ) -> Result<(), LedgerError> {
-        let error = EventParseError::for_content(reason, is_result_lost);
+        let error = EventParseError::for_content(reason, loss);
         self.malformed.record(self.line_number, &error).await
     }
 }

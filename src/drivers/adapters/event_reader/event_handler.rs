@@ -17,7 +17,9 @@ use super::completion::CompletionReport;
 use super::ids::EventIds;
 use super::malformed_lines::MalformedLines;
 use super::step_recorder::StepRecorder;
-use crate::drivers::adapters::event_line::{EventContent, ProgramEvent, ReportedArtifact};
+use crate::drivers::adapters::event_line::{
+    EventContent, ProgramEvent, ReportedArtifact, ResultLoss,
+};
 use crate::drivers::adapters::file_parts;
 use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::output::display_label::redacted_label;
@@ -162,7 +164,7 @@ impl<'r> EventHandler<'r> {
             }
             ProgramEvent::AnswerRepeated => self.malformed.forget_lost_results(),
             ProgramEvent::Unknown => {
-                return self.report_malformed("has an unknown `type`", false).await;
+                return self.report_malformed("has an unknown `type`", ResultLoss::Possible).await;
             }
         }
         Ok(())
@@ -187,7 +189,9 @@ impl<'r> EventHandler<'r> {
     ) -> Result<(), LedgerError> {
         self.completion.interrupt(Interruption::AuthRequired);
         let mut parts = match content {
-            Some(content) => self.read_content(Some(content), false).await?.unwrap_or_default(),
+            Some(content) => {
+                self.read_content(Some(content), ResultLoss::Possible).await?.unwrap_or_default()
+            }
             None => Vec::new(),
         };
         parts.extend(url.map(|url| Part {
@@ -204,7 +208,12 @@ impl<'r> EventHandler<'r> {
         content: Option<EventContent>,
     ) -> Result<(), LedgerError> {
         let is_result = matches!(speaker, Role::AgentAnswer | Role::AgentOutcome);
-        let Some(parts) = self.read_content(content, is_result).await? else { return Ok(()) };
+        let loss = match content {
+            None => ResultLoss::None,
+            Some(_) if is_result => ResultLoss::Likely,
+            Some(_) => ResultLoss::Possible,
+        };
+        let Some(parts) = self.read_content(content, loss).await? else { return Ok(()) };
         if speaker != Role::AgentProgress {
             self.completion.mark_other_output();
         }
@@ -226,7 +235,7 @@ impl<'r> EventHandler<'r> {
         // The id is assigned even if the artifact fails: an append without an id continues this one.
         let id = self.ids.artifact_id(id, append);
         let dropped_before = self.buffer.dropped_bytes();
-        let Some(parts) = self.read_content(Some(content), true).await? else {
+        let Some(parts) = self.read_content(Some(content), ResultLoss::Likely).await? else {
             self.buffer.mark_incomplete(&id, dropped_before);
             return Ok(());
         };
@@ -237,14 +246,14 @@ impl<'r> EventHandler<'r> {
     }
 
     /// Returns the parts of the content, with the files that they name. If one file cannot be read, returns no parts
-    /// and records a warning. `is_result` is true if the content belongs to the result.
+    /// and records a warning. `loss` is what is lost with content that makes no sense.
     async fn read_content(
         &mut self,
         content: Option<EventContent>,
-        is_result: bool,
+        loss: ResultLoss,
     ) -> Result<Option<Vec<Part>>, LedgerError> {
         let Some(parts) = content.and_then(EventContent::into_parts) else {
-            self.report_malformed("has no parts that can be read", is_result).await?;
+            self.report_malformed("has no parts that can be read", loss).await?;
             return Ok(None);
         };
         match file_parts::read_parts(parts, self.allowed_folders, self.buffer.available_bytes())

@@ -10,7 +10,7 @@ use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::ports::ledger::LedgerError;
 
-use crate::drivers::adapters::event_line::EventParseError;
+use crate::drivers::adapters::event_line::{EventParseError, ResultLoss};
 use crate::drivers::output::display_label::redacted_label;
 
 /// Number of lines of one attempt that are reported one by one.
@@ -46,9 +46,9 @@ impl<'r> MalformedLines<'r> {
             self.first_line = line;
         }
         self.count += 1;
-        let is_result_lost = error.is_result_lost;
+        let is_result_lost = error.loss == ResultLoss::Likely;
         let explains_loss = match &self.unread_line {
-            None => true,
+            None => error.loss != ResultLoss::None,
             Some(kept_line) => is_result_lost && !kept_line.is_result_lost,
         };
         if self.count > MAX_REPORTED_LINES && !explains_loss {

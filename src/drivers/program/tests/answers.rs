@@ -216,6 +216,8 @@ async fn an_incomplete_answer_fails_with_the_line_that_was_lost() {
         vec![text, r#"{"type":"later","text":"two"}"#],
         vec![artifact, r#"{"type":"usage","tokens":"many"}"#],
         vec![text, r#"{"type":"status","state":"working"}"#],
+        vec![text, r#"{"type":"status","state":"completed"}"#],
+        vec![text, r#"DEBUG {"messages":[{"type":"text","text":"hi"}]}"#],
     ] {
         let record = event_program(&lines.join("\n")).run_to_end().await;
         assert_eq!((record.code(), warnings(&record).len()), (None, 1), "{lines:?}");

@@ -281,7 +281,7 @@ async fn progress_is_no_output_and_malformed_events_are_warned_of() {
         r#"{"type":"artifact"}"#,
         r#"{"type":"message","parts":[]}"#,
         r#"{"type":"artifact","file":{"bytes":"?"}}"#,
-        r#"{"type":"usage","model":"m"}"#,
+        r#"{"type":"status","state":"completed","parts":[{"text":1}]}"#,
     ] {
         let record = event_program(malformed).run_to_end().await;
         assert_eq!(

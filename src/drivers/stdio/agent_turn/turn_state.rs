@@ -139,6 +139,9 @@ impl TurnState {
 
     /// Ends a turn of which a message could not be read: it may have been the response that the turn waits for.
     pub(super) fn end_unread(&mut self, lost: (String, &str), events: &mut EventReader<'_>) {
+        if self.is_over {
+            return; // Whatever follows the end of a turn is no part of it.
+        }
         let earlier_failure = self.failure.take();
         self.end_turn(earlier_failure, events);
         events.fail_unreadable(lost);

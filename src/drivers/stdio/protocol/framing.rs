@@ -1,7 +1,9 @@
 //! JSON-RPC messages in a byte stream, independent of chunk boundaries.
 
 use algonius_actors::model::program::stdio_protocol::Framing;
-use algonius_protocols::{LineItem, UnreadText, read_json_line};
+use algonius_protocols::{
+    LineItem, RPC_MEMBER_NAMES, UnreadText, has_too_many_values, is_rpc_message, read_json_line,
+};
 use serde_json::Value;
 
 use super::UnreadMessage;
@@ -28,6 +30,8 @@ pub(super) struct FrameDecoder {
     /// Greatest size of a message in bytes; a longer message is skipped.
     max_message_bytes: usize,
     bytes: Vec<u8>,
+    /// Number of bytes at the start that contain no line end.
+    searched_bytes: usize,
     /// Remainder of a skipped message.
     pending_skip: Skip,
 }
@@ -45,7 +49,13 @@ enum Skip {
 
 impl FrameDecoder {
     pub(super) const fn new(framing: Framing, max_message_bytes: usize) -> Self {
-        Self { framing, max_message_bytes, bytes: Vec::new(), pending_skip: Skip::Nothing }
+        Self {
+            framing,
+            max_message_bytes,
+            bytes: Vec::new(),
+            searched_bytes: 0,
+            pending_skip: Skip::Nothing,
+        }
     }
 
     /// Takes the next bytes, and returns the frames that are now complete.
@@ -90,14 +100,18 @@ impl FrameDecoder {
     }
 
     fn next_line(&mut self) -> Option<Vec<Frame>> {
-        let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') else {
+        let unsearched = self.bytes.get(self.searched_bytes..).unwrap_or_default();
+        let line_end = unsearched.iter().position(|byte| *byte == b'\n');
+        let Some(end) = line_end.map(|end| self.searched_bytes + end) else {
+            self.searched_bytes = self.bytes.len();
             if self.bytes.len() <= self.max_message_bytes {
                 return None;
             }
             // Its end may never come, so the line is not kept until then.
-            (self.bytes, self.pending_skip) = (Vec::new(), Skip::Line);
+            (self.bytes, self.searched_bytes, self.pending_skip) = (Vec::new(), 0, Skip::Line);
             return Some(vec![self.too_long_frame()]);
         };
+        self.searched_bytes = 0;
         let line: Vec<u8> = self.bytes.drain(..=end).collect();
         if end > self.max_message_bytes {
             return Some(vec![self.too_long_frame()]);
@@ -148,22 +162,20 @@ pub(super) fn encode(framing: Framing, message: &Value) -> Vec<u8> {
 
 /// Returns the frames of a line or a body. A batch is one frame.
 fn parse_frames(bytes: &[u8]) -> Vec<Frame> {
-    if let Ok(message) = serde_json::from_slice(bytes) {
+    if !has_too_many_values(bytes)
+        && let Ok(message) = serde_json::from_slice(bytes)
+    {
         return vec![Frame::Message(message)];
     }
     let frames = read_json_line(bytes).into_iter().map(|item| match item {
         LineItem::Object(message) => Frame::Message(message),
-        LineItem::Unread(unread) if unread.may_be_message(is_rpc_message) => {
+        LineItem::Unread(unread) if unread.may_be_message(&RPC_MEMBER_NAMES, is_rpc_message) => {
             let UnreadText { reason, text } = unread;
             Frame::Lost(UnreadMessage { reason: reason.to_owned(), text })
         }
         LineItem::Unread(_) => Frame::Invalid,
     });
     frames.collect()
-}
-
-fn is_rpc_message(object: &Value) -> bool {
-    ["jsonrpc", "method", "result", "error"].iter().any(|name| object.get(name).is_some())
 }
 
 /// Returns the end of the header and the start of the body.
@@ -268,7 +280,9 @@ mod tests {
             (b"words", vec![Frame::Invalid]),
             (b"INFO {\"level\":1}", vec![Frame::Invalid]),
             (b"{\"id\":1,\"result\":", vec![lost("{\"id\":1,\"result\":")]),
-            (b"words {\"result\":1}", vec![lost("words {\"result\":1}")]),
+            (b"words {\"id\":2,\"result\":1}", vec![lost("words {\"id\":2,\"result\":1}")]),
+            (b"ERROR {\"error\":\"timeout\"}", vec![Frame::Invalid]),
+            (b"GET {\"method\":\"GET\",\"path\":\"/\"}", vec![Frame::Invalid]),
             (b"\x1b[0m\r", vec![]),
         ] {
             let found = decode_all(Framing::Lines, &[line, b"\n"].concat(), || 3);

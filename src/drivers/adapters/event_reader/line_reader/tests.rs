@@ -95,13 +95,10 @@ fn a_repeated_answer_makes_up_for_lost_lines() {
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"answer"}"#;
     let events_of = |dialect, lines: &str| event_text(Some(dialect), [lines.as_bytes()]);
     let events = events_of(EventDialect::Claude, &format!("{{\"type\":\"assistant\n{result}"));
-    assert!(
-        events.contains("is_result_lost: true") && events.contains("AnswerRepeated"),
-        "{events}"
-    );
+    assert!(events.contains("loss: Likely") && events.contains("AnswerRepeated"), "{events}");
     let codex = "{\"type\":\"item.comple\n{\"type\":\"turn.completed\"}\n";
     let events = events_of(EventDialect::Codex, codex);
-    assert!(events.contains("is_result_lost: true") && !events.contains("AnswerRepeated"));
+    assert!(events.contains("loss: Likely") && !events.contains("AnswerRepeated"));
 }
 
 fn cases() -> impl Strategy<Value = (usize, &'static str)> {
