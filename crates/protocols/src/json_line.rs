@@ -154,7 +154,7 @@ fn find_object(text: &str) -> Option<&str> {
     places.find(|from| from.strip_prefix('{').is_some_and(|it| skip_noise(it).starts_with('"')))
 }
 
-/// Returns true if the line may have more values than [`MAX_VALUES`].
+/// Returns true if the line may have more values than `MAX_VALUES`.
 #[must_use]
 pub fn has_too_many_values(line: &[u8]) -> bool {
     // Each value except the first one has a comma, colon or bracket beside it.
