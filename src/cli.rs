@@ -21,7 +21,8 @@ use std::process::ExitCode;
 
 use crate::InheritedState;
 use accounting::{quota, usage};
-use args::{Args, CliCommand, TasksCommand, TokenCommand};
+use args::token::TokenCommand;
+use args::{Args, CliCommand, TasksCommand};
 use client::ServiceClient;
 use configuration::{ConfigLocation, check, init, redact, reload};
 use error::CliError;

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -23,6 +22,7 @@ pub mod quota;
 pub mod schedule;
 pub mod send;
 pub mod service;
+pub mod token;
 pub mod usage;
 
 pub use add_agent::AddAgentArgs;
@@ -33,6 +33,7 @@ use quota::QuotaCommand;
 use schedule::ScheduleCommand;
 use send::SendArgs;
 use service::ServiceCommand;
+use token::TokenCommand;
 use usage::UsageArgs;
 
 /// Search order of configurations, as `configuration` implements it.
@@ -297,42 +298,6 @@ pub enum TasksCommand {
         #[arg(long)]
         limit: Option<u32>,
     },
-}
-
-/// Commands on tokens.
-#[derive(Debug, Subcommand)]
-pub enum TokenCommand {
-    /// Create a token and print its secret, which is shown only once.
-    #[command(after_help = examples!("algonius token create ci --scope run --agent reviewer", "algonius token create dashboard --scope read --expires 2030-01-31T12:00:00Z"))]
-    Create(CreateTokenArgs),
-    /// List tokens without their secrets.
-    List,
-    /// Revoke a token that `create` made.
-    Revoke {
-        /// Name of the token.
-        name: String,
-    },
-    /// Replace the operator's token in its file.
-    Rotate,
-}
-
-/// Arguments of `token create`.
-#[derive(Debug, clap::Args)]
-pub struct CreateTokenArgs {
-    /// Name of the principal. It keeps ownership of its tasks when the token is replaced.
-    pub name: String,
-    /// Scopes: read, run, admin [default: read,run].
-    #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
-    pub scopes: Vec<String>,
-    /// Agent that the token may use; repeatable [default: all].
-    #[arg(long = "agent", value_name = "ID")]
-    pub agents: Vec<String>,
-    /// Time of expiry, such as 2030-01-31T12:00:00Z [default: never].
-    #[arg(long, value_name = "TIME")]
-    pub expires: Option<DateTime<Utc>>,
-    /// Replace the existing token of this name.
-    #[arg(long)]
-    pub replace: bool,
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

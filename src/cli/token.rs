@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::args::CreateTokenArgs;
+use super::args::token::CreateTokenArgs;
 use super::client::ServiceClient;
 use super::error::CliError;
 use super::output::CliOutput;
