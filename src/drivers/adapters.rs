@@ -24,6 +24,9 @@ pub(super) trait EventAdapter: Send {
     /// Returns the events of a line.
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent>;
 
+    /// Types of the lines without which the result of a run is incomplete.
+    fn result_types(&self) -> &'static [&'static str];
+
     /// Returns true if a line brings only a piece of text that a later line brings as a whole. The raw output omits
     /// such a line, because pieces would multiply its size.
     fn is_delta(&self, _line: &Value) -> bool {

@@ -1,8 +1,8 @@
 //! Output that cannot be read is never an empty answer: what can be read is read, and what is lost fails the task.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, task_id, task_outcome};
+use crate::harness::client::{completed_with, failed_with, message_params, task_id, task_outcome};
 use crate::harness::{Service, Setup};
 
 /// Agent whose program writes these bytes: id, `output`, bytes.
@@ -150,7 +150,19 @@ async fn native_lines_that_are_lost_fail_the_task() {
 #[tokio::test]
 async fn words_beside_a_complete_answer_are_warnings() {
     let cases = NATIVE_LINES.map(|(output, [start, answer, end])| {
-        let lines = ["new version", start, "INFO {\"level\":3}", answer, "{", end, "bye"];
+        let error = r#"retrying: {"type":"error","error":{"type":"overloaded_error"}}"#;
+        let lines = [
+            "new version",
+            start,
+            "INFO {\"level\":3}",
+            error,
+            answer,
+            "{",
+            end,
+            "bye",
+            // What follows the end of the answer is no part of it.
+            r#"{"type":"later","text":"cut"#,
+        ];
         (output.to_owned(), output, lines.join("\n").into_bytes())
     });
     let service = start_service(&cases).await;
@@ -158,7 +170,7 @@ async fn words_beside_a_complete_answer_are_warnings() {
         let task = service.send(id, "hello").await;
         assert_eq!(task_outcome(&task), completed_with("answer"), "{id}: {task}");
         let warning = &task["metadata"]["warnings"][0];
-        assert!(warning.as_str().unwrap().starts_with("4 lines "), "{id}: {warning}");
+        assert!(warning.as_str().unwrap().starts_with("6 lines "), "{id}: {warning}");
     }
 }
 
@@ -203,11 +215,10 @@ async fn a_caller_receives_the_line_that_was_lost() {
     assert_eq!(detail["attempts"][0]["error"]["code"], "output-unreadable", "{detail}");
 }
 
-/// Returns an agent that answers one call with these bytes, and continues to run.
-fn rpc_agent(id: &str, response: &str) -> String {
+/// Returns an agent that answers calls with this script.
+fn rpc_agent(id: &str, script: &str) -> String {
     format!(
-        "[agents.{id}]\ncommand = 'sh'\n\
-         args = ['-c', '''read -r call; printf '{response}'; exec sleep 600''']\n\
+        "[agents.{id}]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n\
          input = 'json-rpc'\noutput = 'json-rpc'\nstop_grace = 0.1\nretry.max = 0\n\
          [agents.{id}.json_rpc]\nframing = 'lines'\nmethod = 'ask'\nresult = '/answer'\n\
          params = {{ text = '{{{{ input }}}}' }}\n"
@@ -228,10 +239,78 @@ async fn a_lost_response_fails_its_call_at_once() {
         ("cut", format!(r"{cut}\n"), failed_with("output-unreadable")),
         ("late", format!(r"ready {response}\n"), failed_with("output-unreadable")),
     ];
-    let agents = cases.iter().map(|(id, response, _)| rpc_agent(id, response));
+    let script = |response| format!("read -r call; printf '{response}'; exec sleep 600");
+    let agents = cases.iter().map(|(id, response, _)| rpc_agent(id, &script(response)));
     let service = Service::start(&agents.collect::<String>()).await;
     for (id, _, outcome) in cases {
         let task = service.send(id, "hello").await;
         assert_eq!(task_outcome(&task), outcome, "{id}: {task}");
+    }
+}
+
+/// The last response of a program needs no line feed.
+#[tokio::test]
+async fn a_response_at_the_end_of_the_output_is_read() {
+    let response = r#"{"id":2,"result":{"answer":"a"}}"#;
+    let cases = [
+        ("whole", response.to_owned(), completed_with("a")),
+        ("noisy", format!(r"\033[0m{response}\r"), completed_with("a")),
+        ("cut", response.replace("}}", ""), failed_with("output-unreadable")),
+        ("words", "bye".to_owned(), failed_with("answer-missing")),
+    ];
+    let script = |response| format!("read -r call; printf '{response}'");
+    let agents = cases.iter().map(|(id, response, _)| rpc_agent(id, &script(response)));
+    let service = Service::start(&agents.collect::<String>()).await;
+    for (id, _, outcome) in cases {
+        let task = service.send(id, "hello").await;
+        assert_eq!(task_outcome(&task), outcome, "{id}: {task}");
+    }
+}
+
+/// The program works on after a message that was lost, so the next message needs another process.
+#[tokio::test]
+async fn a_process_that_lost_a_message_gets_no_other_call() {
+    let script = r#"
+if [ -e lost ]; then
+    read -r call; printf '{"id":2,"result":{"answer":"new"}}\n'
+else
+    touch lost
+    read -r call; printf '{"id":2,"result":{"answer":"cut\n'
+    read -r call; printf '{"method":"said","params":{"text":"old"}}\n{"id":3,"result":{}}\n'
+fi
+exec sleep 600"#;
+    let agent = rpc_agent("kept", script).replace(
+        "retry.max = 0\n",
+        "retry.max = 0\nmode = 'interactive'\naccess = 'read-write'\nworking_dir = 'HERE/home'\n",
+    ) + "notifications = { said = { kind = 'text', pointer = '/text' } }\n";
+    let service = Service::start(&agent).await;
+    let send = async || {
+        let mut params = message_params("hello");
+        params["message"]["contextId"] = json!("talk");
+        service.expect_result("kept", "message/send", &params).await
+    };
+    let task = send().await;
+    assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{task}");
+    let task = send().await;
+    assert_eq!(task_outcome(&task), completed_with("new"), "{task}");
+}
+
+/// A question whose words cannot be read is no question.
+#[tokio::test]
+async fn a_question_without_readable_words_fails() {
+    let events = [
+        r#"{"type":"input_required","parts":[{"text":1}]}"#,
+        r#"{"type":"auth_required","url":"https://sign-in.example","text":7}"#,
+        r#"{"type":"input_required","file":{"path":1}}"#,
+    ];
+    let cases = events
+        .iter()
+        .enumerate()
+        .map(|(number, event)| (format!("asks-{number}"), "events", event.as_bytes().to_vec()));
+    let cases: Vec<_> = cases.collect();
+    let service = start_service(&cases).await;
+    for (id, ..) in &cases {
+        let task = service.send(id, "hello").await;
+        assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{id}: {task}");
     }
 }

@@ -5,12 +5,16 @@ use serde_json::Value;
 use crate::acp::AcpConnection;
 use crate::app_server::AppServerConnection;
 use crate::claude_control::ControlConnection;
-use crate::json_line::{LineItem, UnreadText, read_json_line};
+use crate::json_line::{LineItem, UnreadText, has_type, may_have_type, read_json_line};
 use crate::lines::{LineBuffer, ReceivedLine};
 use crate::model::command::{ClientInfo, Command, ProtocolKind};
 use crate::model::step::{OpenFault, ProtocolStep, TurnOutcome};
 use crate::protocol::Protocol;
-use crate::rpc::{RPC_MEMBER_NAMES, is_rpc_message};
+use crate::rpc::{is_rpc_message, may_be_rpc_message};
+
+/// Types of the messages of claude-control whose loss changes a turn.
+const TURN_MESSAGE_TYPES: [&str; 5] =
+    ["assistant", "result", "control_request", "control_response", "control_cancel_request"];
 
 /// Greatest length of a received line in bytes, unless [`Connection::with_max_line_bytes`] changes it.
 pub const DEFAULT_MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
@@ -138,10 +142,11 @@ impl Connection {
     fn unread_step(&self, unread: UnreadText) -> ProtocolStep {
         let may_be_message = match self.machine {
             ProtocolMachine::ClaudeControl(_) => {
-                unread.may_be_message(&["type"], is_control_message)
+                let is_message = |object: &Value| has_type(object, &TURN_MESSAGE_TYPES);
+                unread.may_be_message(is_message, |text| may_have_type(text, &TURN_MESSAGE_TYPES))
             }
             ProtocolMachine::Acp(_) | ProtocolMachine::CodexAppServer(_) => {
-                unread.may_be_message(&RPC_MEMBER_NAMES, is_rpc_message)
+                unread.may_be_message(is_rpc_message, may_be_rpc_message)
             }
         };
         let UnreadText { reason, text } = unread;
@@ -158,11 +163,6 @@ impl Connection {
             ProtocolMachine::CodexAppServer(machine) => machine.as_mut(),
         }
     }
-}
-
-/// Returns whether a JSON object is a message of claude-control.
-fn is_control_message(object: &Value) -> bool {
-    object.get("type").is_some_and(Value::is_string)
 }
 
 /// Returns whether a sent line is a prompt of one of the protocols, whose requests have distinct names.

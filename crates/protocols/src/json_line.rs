@@ -12,29 +12,32 @@ mod repair;
 #[cfg(test)]
 mod tests;
 
+use serde::de::IgnoredAny;
 use serde_json::{Deserializer, Value};
 
 use self::noise::skip_noise;
 use self::repair::repair_object;
 
-/// Greatest number of objects that are read from one line.
-const MAX_OBJECTS: usize = 1000;
-
-/// Greatest number of texts without an object in one line. The next one takes the rest of the line, so that a hostile
-/// line is not scanned again and again.
-const MAX_UNREAD_TEXTS: usize = 16;
+/// Greatest number of objects and unread texts of one line. The next one takes the rest of the line.
+const MAX_ITEMS: usize = 1000;
 
 /// Greatest number of places of an unread text at which an object is read.
 const MAX_SEARCHED_PLACES: usize = 64;
 
+/// Greatest number of bytes of a line that may be read in vain, besides twice the line. The next text takes the rest of
+/// the line: an object without an end is read up to the end of the line, so that a hostile line would otherwise be read
+/// again and again.
+const MAX_WASTED_BYTES: usize = 1 << 20;
+
 /// Reason why the rest of a line is not read.
 const TOO_MANY_ITEMS: &str = "has too many parts";
 
-/// Greatest number of values in a line. A value takes many times the memory of its text, which may be one digit.
+/// Greatest number of values in the objects of a line. A value takes many times the memory of its text, which may be
+/// one digit.
 const MAX_VALUES: usize = 1 << 20;
 
-/// Reason why a line with more values is not read.
-pub const TOO_MANY_VALUES: &str = "has too many values";
+/// Reason why an object with more values is not read.
+const TOO_MANY_VALUES: &str = "has too many values";
 
 /// Item of a line.
 #[derive(Debug, PartialEq)]
@@ -54,83 +57,158 @@ pub struct UnreadText {
     pub text: String,
 }
 
+/// Result of reading an object at the start of a text.
+enum ObjectRead<'t> {
+    /// The object, and the text after it.
+    Object(Value, &'t str),
+    /// Text of an object with too many values, and the text after it.
+    TooLarge(&'t str, &'t str),
+    /// No object. The number of bytes that were read in vain.
+    Invalid(usize),
+}
+
 impl UnreadText {
     /// Returns true if the text may be a message that was lost: it begins like an object with members, it is part of a
     /// line with too many items or values, or a message follows other text. `is_message` returns true for the object of
-    /// a message. An object that cannot be read is a message if it contains one of the `member_names`.
+    /// a message, and `is_damaged_message` for the text of an object that cannot be read.
     pub fn may_be_message(
         &self,
-        member_names: &[&str],
         is_message: impl Fn(&Value) -> bool,
+        is_damaged_message: impl Fn(&str) -> bool,
     ) -> bool {
         if matches!(self.reason, TOO_MANY_ITEMS | TOO_MANY_VALUES) {
             return true; // It holds objects that were not read.
         }
-        let has_member =
-            |text: &str| member_names.iter().any(|name| text.contains(&format!("\"{name}\"")));
-        let mut rest = self.text.as_str();
+        let (mut rest, mut wasted_bytes) = (self.text.as_str(), 0);
         for place in 0..MAX_SEARCHED_PLACES {
             let Some(object_text) = find_object(rest) else { return false };
             let is_first = place == 0 && object_text.len() == self.text.len();
-            rest = match read_object(object_text) {
-                Some((object, _)) if is_message(&object) => return true,
-                Some((_, more)) => more,
-                None if is_first || has_member(object_text) => return true,
-                None => object_text.strip_prefix('{').unwrap_or_default(),
+            rest = match read_object(object_text, &mut { MAX_VALUES }) {
+                ObjectRead::Object(object, _) if is_message(&object) => return true,
+                ObjectRead::Object(_, more) => more,
+                ObjectRead::TooLarge(text, _) if is_damaged_message(text) => return true,
+                ObjectRead::TooLarge(_, more) => more,
+                ObjectRead::Invalid(_) if is_first || is_damaged_message(object_text) => {
+                    return true;
+                }
+                ObjectRead::Invalid(bytes) => {
+                    wasted_bytes += bytes;
+                    object_text.strip_prefix('{').unwrap_or_default()
+                }
             };
+            if wasted_bytes > MAX_WASTED_BYTES {
+                break;
+            }
         }
-        has_member(rest)
+        is_damaged_message(rest)
     }
+}
+
+/// Returns true if the text contains one of the words as a JSON string.
+#[must_use]
+pub(crate) fn contains_string(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(&format!("\"{word}\"")))
+}
+
+/// Returns true if the text of an object that cannot be read may have one of these as its `type`.
+#[must_use]
+pub fn may_have_type(text: &str, types: &[&str]) -> bool {
+    contains_string(text, &["type"]) && contains_string(text, types)
+}
+
+/// Returns true if an object has one of these as its `type`.
+#[must_use]
+pub fn has_type(object: &Value, types: &[&str]) -> bool {
+    object.get("type").and_then(Value::as_str).is_some_and(|name| types.contains(&name))
 }
 
 /// Returns the items of a line without its line feed, in order. A blank line has none.
 #[must_use]
 pub fn read_json_line(line: &[u8]) -> Vec<LineItem> {
-    if has_too_many_values(line) {
-        let text = String::from_utf8_lossy(line).into_owned();
-        return vec![LineItem::Unread(UnreadText { reason: TOO_MANY_VALUES, text })];
-    }
     // Nearly every line is one plain object.
-    if let Ok(object @ Value::Object(_)) = serde_json::from_slice(line) {
+    if !has_too_many_values(line)
+        && let Ok(object @ Value::Object(_)) = serde_json::from_slice(line)
+    {
         return vec![LineItem::Object(object)];
     }
     let text = String::from_utf8_lossy(line);
-    let (mut items, mut unread_count) = (Vec::new(), 0);
+    let max_wasted_bytes = 2 * text.len() + MAX_WASTED_BYTES;
+    let (mut items, mut wasted_bytes, mut values_left) = (Vec::new(), 0, MAX_VALUES);
     let mut rest = skip_noise(&text);
     while !rest.is_empty() {
-        if items.len() - unread_count == MAX_OBJECTS || unread_count == MAX_UNREAD_TEXTS {
-            let (reason, text) = (TOO_MANY_ITEMS, rest.to_owned());
-            items.push(LineItem::Unread(UnreadText { reason, text }));
+        if items.len() == MAX_ITEMS || wasted_bytes > max_wasted_bytes {
+            items.push(unread_item(TOO_MANY_ITEMS, rest));
             break;
         }
-        let more = if let Some((object, more)) = read_object(rest) {
-            items.push(LineItem::Object(object));
-            more
-        } else {
-            let (text, more) = split_at_return(rest);
-            // A carriage return overwrites progress. An object is no progress.
-            if more.is_empty() || text.contains('{') {
-                items.push(LineItem::Unread(unread_text(text)));
-                unread_count += 1;
+        let more = match read_object(rest, &mut values_left) {
+            ObjectRead::Object(object, more) => {
+                items.push(LineItem::Object(object));
+                more
             }
-            more
+            ObjectRead::TooLarge(text, more) => {
+                items.push(unread_item(TOO_MANY_VALUES, text));
+                more
+            }
+            ObjectRead::Invalid(bytes) => {
+                wasted_bytes += bytes;
+                let (text, more) = split_at_return(rest);
+                // A carriage return overwrites progress. An object is no progress.
+                if more.is_empty() || find_object(text).is_some() {
+                    items.push(unread_item(syntax_reason(text), text.trim_end()));
+                }
+                more
+            }
         };
         rest = skip_noise(more);
     }
     items
 }
 
-/// Returns the object at the start of the text, and the text after it.
-fn read_object(text: &str) -> Option<(Value, &str)> {
+/// Reads the object at the start of the text, and subtracts its values from those that are left.
+fn read_object<'t>(text: &'t str, values_left: &mut usize) -> ObjectRead<'t> {
     if !text.starts_with('{') {
-        return None;
+        return ObjectRead::Invalid(0);
     }
-    let mut values = Deserializer::from_str(text).into_iter();
-    if let Some(Ok(object)) = values.next() {
-        return Some((object, text.get(values.byte_offset()..)?));
+    // Its end is searched first, because the values of an object may take many times the memory of its text.
+    let mut values = Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let end = values.next().and_then(Result::ok).map(|_| values.byte_offset());
+    let parsed = end.and_then(|end| text.split_at_checked(end)).and_then(|(object_text, more)| {
+        parse_object(object_text, (object_text, more), values_left)
+    });
+    if let Some(read) = parsed {
+        return read;
     }
-    let (repaired, more) = repair_object(text)?;
-    Some((serde_json::from_str(&repaired).ok()?, more))
+    let Some((repaired, more)) = repair_object(text) else {
+        return ObjectRead::Invalid(text.len());
+    };
+    let object_text = text.get(..text.len() - more.len()).unwrap_or(text);
+    let parsed = parse_object(&repaired, (object_text, more), values_left);
+    parsed.unwrap_or(ObjectRead::Invalid(object_text.len()))
+}
+
+/// Parses an object in valid form, whose original text and the text after it are given.
+fn parse_object<'t>(
+    valid_form: &str,
+    (text, more): (&'t str, &'t str),
+    values_left: &mut usize,
+) -> Option<ObjectRead<'t>> {
+    let Some(left) = values_left.checked_sub(count_separators(valid_form.as_bytes())) else {
+        return Some(ObjectRead::TooLarge(text, more));
+    };
+    *values_left = left;
+    Some(ObjectRead::Object(serde_json::from_str(valid_form).ok()?, more))
+}
+
+fn unread_item(reason: &'static str, text: &str) -> LineItem {
+    LineItem::Unread(UnreadText { reason, text: text.to_owned() })
+}
+
+/// Returns the reason why a text is not read as an object.
+fn syntax_reason(text: &str) -> &'static str {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => "is not a JSON object",
+        Err(_) => "is not JSON",
+    }
 }
 
 /// Returns the text before the next carriage return that other text follows, and what follows; else the whole text.
@@ -141,20 +219,13 @@ fn split_at_return(text: &str) -> (&str, &str) {
     }
 }
 
-fn unread_text(text: &str) -> UnreadText {
-    let text = text.trim_end();
-    let is_json = serde_json::from_str::<Value>(text).is_ok();
-    let reason = if is_json { "is not a JSON object" } else { "is not JSON" };
-    UnreadText { reason, text: text.to_owned() }
-}
-
 /// Returns the text from the next place that may be the start of an object with members.
 fn find_object(text: &str) -> Option<&str> {
     let mut places = text.match_indices('{').filter_map(|(place, _)| text.get(place..));
     places.find(|from| from.strip_prefix('{').is_some_and(|it| skip_noise(it).starts_with('"')))
 }
 
-/// Returns true if the line may have more values than `MAX_VALUES`.
+/// Returns true if the text, which is JSON, has more values than `MAX_VALUES`. Any result is possible for other text.
 #[must_use]
 pub fn has_too_many_values(line: &[u8]) -> bool {
     // Each value except the first one has a comma, colon or bracket beside it.

@@ -41,7 +41,9 @@ mod subject;
 mod turns;
 
 pub use connection::{Connection, DEFAULT_MAX_LINE_BYTES};
-pub use json_line::{LineItem, TOO_MANY_VALUES, UnreadText, has_too_many_values, read_json_line};
+pub use json_line::{
+    LineItem, UnreadText, has_too_many_values, has_type, may_have_type, read_json_line,
+};
 pub use model::command::{
     ClientInfo, Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, ResourceBody,
     SessionStart,
@@ -53,4 +55,4 @@ pub use model::step::{
     TurnOutcome, UsageCost,
 };
 pub use model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};
-pub use rpc::{RPC_MEMBER_NAMES, is_rpc_message};
+pub use rpc::{is_rpc_message, may_be_rpc_message};

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::agent_error::AgentError;
+use crate::json_line::contains_string;
 use crate::model::ids::RequestId;
 use crate::model::step::ProtocolStep;
 
@@ -27,7 +28,13 @@ pub(crate) enum RpcMessage {
 }
 
 /// Members by which a JSON-RPC message is recognized that cannot be read.
-pub const RPC_MEMBER_NAMES: [&str; 3] = ["jsonrpc", "method", "result"];
+const MEMBER_NAMES: [&str; 3] = ["jsonrpc", "method", "result"];
+
+/// Returns true if the text of an object that cannot be read may be a JSON-RPC message.
+#[must_use]
+pub fn may_be_rpc_message(text: &str) -> bool {
+    contains_string(text, &MEMBER_NAMES)
+}
 
 /// Returns true if a JSON object is a JSON-RPC message, with or without the member `jsonrpc`.
 #[must_use]

@@ -58,6 +58,10 @@ struct OpenToolCall {
 }
 
 impl EventAdapter for ClaudeAdapter {
+    fn result_types(&self) -> &'static [&'static str] {
+        &["assistant", "stream_event", "result"]
+    }
+
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match (text_at(line, "/type"), text_at(line, "/subtype")) {
             ("system", "init") => session_event(line, "/session_id").into_iter().collect(),

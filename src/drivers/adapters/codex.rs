@@ -27,6 +27,10 @@ pub(super) struct CodexAdapter {
 }
 
 impl EventAdapter for CodexAdapter {
+    fn result_types(&self) -> &'static [&'static str] {
+        &["item.completed", "turn.completed", "turn.failed"]
+    }
+
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match text_at(line, "/type") {
             "thread.started" => session_event(line, "/thread_id").into_iter().collect(),

@@ -45,6 +45,10 @@ pub(super) struct CopilotAdapter {
 }
 
 impl EventAdapter for CopilotAdapter {
+    fn result_types(&self) -> &'static [&'static str] {
+        &["assistant.message", "assistant.message_delta", "result"]
+    }
+
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match text_at(line, "/type") {
             "assistant.message_start" => self.draft.supersede().into_iter().collect(),

@@ -1,24 +1,32 @@
 //! One line of a program's events, in the program's own form.
 
+mod content;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 
-use algonius_actors::model::execution::content::{Content, Part};
 pub(super) use algonius_actors::model::execution::event::{FileChange, ToolStage};
-use algonius_protocols::{LineItem, UnreadText, has_too_many_values, read_json_line};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use algonius_protocols::{
+    LineItem, UnreadText, has_too_many_values, has_type, may_have_type, read_json_line,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+pub(in crate::drivers) use self::content::EventContent;
 pub(super) use super::failure::ReportedFailure;
-use super::file_parts::{NamedFile, ReportedPart};
 
-/// Types of events whose loss makes the result of a run incomplete.
-const RESULT_TYPES: [&str; 7] =
-    ["text", "artifact", "message", "input_required", "auth_required", "rejected", "failed"];
+/// Types of events whose loss makes the result of a run incomplete; of status events, only some.
+const RESULT_TYPES: [&str; 8] = [
+    "text",
+    "artifact",
+    "message",
+    "status",
+    "input_required",
+    "auth_required",
+    "rejected",
+    "failed",
+];
 
 /// Members of the content of an event.
 const CONTENT_MEMBERS: [&str; 5] = ["parts", "text", "data", "file", "url"];
@@ -63,11 +71,12 @@ impl EventLine {
         // Nearly every line is one event, which needs no intermediate value.
         if !has_too_many_values(&self.bytes)
             && let Ok(event) = serde_json::from_slice::<ProgramEvent>(&self.bytes)
-            && !matches!(event, ProgramEvent::Unknown | ProgramEvent::Status { content: None, .. })
+            && !matches!(event, ProgramEvent::Unknown)
+            && !event.lacks_content()
         {
             return vec![event];
         }
-        let events = self.parse_objects(is_result_event).into_iter();
+        let events = self.parse_objects(is_result_event, &RESULT_TYPES).into_iter();
         events
             .map(|parsed| {
                 parsed
@@ -78,10 +87,12 @@ impl EventLine {
     }
 
     /// Returns the JSON objects of the line in order, none for a blank line, and an error for each text that is no
-    /// object. `is_message` returns true for objects whose loss matters.
+    /// object. `is_result` returns true for objects whose loss makes the result incomplete, which have one of the
+    /// `result_types`.
     pub(super) fn parse_objects(
         &self,
-        is_message: impl Fn(&Value) -> bool,
+        is_result: impl Fn(&Value) -> bool,
+        result_types: &[&str],
     ) -> Vec<Result<Value, EventParseError>> {
         if self.is_too_long {
             let reason = format!("is longer than {} bytes", self.max_bytes).into();
@@ -91,7 +102,8 @@ impl EventLine {
         let items = read_json_line(&self.bytes).into_iter().map(|item| match item {
             LineItem::Object(object) => Ok(object),
             LineItem::Unread(unread) => {
-                let is_lost = unread.may_be_message(&["type"], &is_message);
+                let is_lost =
+                    unread.may_be_message(&is_result, |text| may_have_type(text, result_types));
                 let loss = if is_lost { ResultLoss::Likely } else { ResultLoss::Possible };
                 let UnreadText { reason, text } = unread;
                 Err(EventParseError { reason: reason.into(), text, loss })
@@ -103,13 +115,14 @@ impl EventLine {
 
 /// Returns the event of a JSON object.
 fn parse_event(object: &Value) -> Result<ProgramEvent, EventParseError> {
-    let has_content = || CONTENT_MEMBERS.iter().any(|name| object.get(name).is_some());
+    // The address of an authentication is a member of the event itself.
+    let is_own_member = |name: &str| name == "url" && has_type(object, &["auth_required"]);
+    let has_content =
+        || CONTENT_MEMBERS.iter().any(|name| object.get(name).is_some() && !is_own_member(name));
     let (reason, loss) = match ProgramEvent::deserialize(object) {
         Ok(ProgramEvent::Unknown) => ("has an unknown `type`", ResultLoss::Possible),
         // Optional content that cannot be read is parsed as none.
-        Ok(ProgramEvent::Status { content: None, .. })
-            if is_result_event(object) && has_content() =>
-        {
+        Ok(event) if event.lacks_content() && is_result_event(object) && has_content() => {
             ("has no parts that can be read", ResultLoss::Likely)
         }
         Ok(event) => return Ok(event),
@@ -291,100 +304,14 @@ const fn default_true() -> bool {
     true
 }
 
-/// Content: a list of parts, or a single part in the event itself.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(in crate::drivers) enum EventContent {
-    /// List of parts.
-    Many { parts: Vec<ContentPart> },
-    /// Single part.
-    One(ContentPart),
-    /// Parts that did not come from a program, and name no file of this machine.
-    #[serde(skip)]
-    Parts(Vec<Part>),
-}
-
-/// Part of the content.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(in crate::drivers) enum ContentPart {
-    /// Text.
-    Text { text: String },
-    /// JSON value.
-    Data { data: Value },
-    /// A file.
-    File { file: ReportedFile },
-    /// URL of a file.
-    Url { url: String, name: Option<String>, media_type: Option<String> },
-}
-
-/// File: in base64, as text, or by its path.
-#[derive(Debug, Deserialize)]
-pub(in crate::drivers) struct ReportedFile {
-    name: Option<String>,
-    media_type: Option<String>,
-    bytes: Option<String>,
-    text: Option<String>,
-    path: Option<String>,
-}
-
-impl EventContent {
-    /// Returns content with a single text.
-    pub(in crate::drivers) const fn text(text: String) -> Self {
-        Self::One(ContentPart::Text { text })
+impl ProgramEvent {
+    /// Returns true for an event with optional content that has none, or whose content could not be read.
+    const fn lacks_content(&self) -> bool {
+        matches!(
+            self,
+            Self::Status { content: None, .. }
+                | Self::InputRequired { content: None }
+                | Self::AuthRequired { content: None, .. }
+        )
     }
-
-    /// Returns the parts, or `None` if there are none or one cannot be read.
-    pub(super) fn into_parts(self) -> Option<Vec<ReportedPart>> {
-        let content = match self {
-            Self::Many { parts } => parts,
-            Self::One(part) => vec![part],
-            Self::Parts(parts) => {
-                let items: Vec<_> = parts.into_iter().map(ReportedPart::Part).collect();
-                return Some(items).filter(|items| !items.is_empty());
-            }
-        };
-        if content.is_empty() {
-            None
-        } else {
-            content.into_iter().map(ContentPart::into_part).collect()
-        }
-    }
-}
-
-impl ContentPart {
-    fn into_part(self) -> Option<ReportedPart> {
-        Some(ReportedPart::Part(match self {
-            Self::Text { text } => Part::text(text),
-            Self::Data { data } => unnamed_part(Content::Data(data)),
-            Self::File { file } => return file.into_part(),
-            Self::Url { url, name, media_type } => {
-                Part { content: Content::Url(url), filename: name, media_type }
-            }
-        }))
-    }
-}
-
-impl ReportedFile {
-    /// Returns the file as a part. Stored base64 is always decodable, so readers need not check it.
-    fn into_part(self) -> Option<ReportedPart> {
-        let Self { name, media_type, bytes, text, path } = self;
-        let encoded = match (bytes, text, path) {
-            (Some(encoded), None, None) => STANDARD.decode(&encoded).is_ok().then_some(encoded)?,
-            (None, Some(text), None) => STANDARD.encode(text),
-            (None, None, Some(path)) => {
-                return Some(ReportedPart::Named(NamedFile { path, name, media_type }));
-            }
-            _ => return None,
-        };
-        Some(ReportedPart::Part(Part {
-            content: Content::Bytes(encoded),
-            filename: name,
-            media_type,
-        }))
-    }
-}
-
-const fn unnamed_part(content: Content) -> Part {
-    Part { content, filename: None, media_type: None }
 }

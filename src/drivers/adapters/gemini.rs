@@ -34,6 +34,10 @@ pub(super) struct GeminiAdapter {
 }
 
 impl EventAdapter for GeminiAdapter {
+    fn result_types(&self) -> &'static [&'static str] {
+        &["message", "result"]
+    }
+
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let kind = text_at(line, "/type");
         // Only adjacent messages are pieces of the same one.

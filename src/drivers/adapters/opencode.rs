@@ -35,6 +35,10 @@ pub(super) struct OpencodeAdapter {
 }
 
 impl EventAdapter for OpencodeAdapter {
+    fn result_types(&self) -> &'static [&'static str] {
+        &["text", "text_delta", "step_finish"]
+    }
+
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let mut events = Vec::new();
         if self.session_id.is_empty() {

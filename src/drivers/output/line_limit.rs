@@ -9,8 +9,8 @@ const GREATEST_LIMIT: usize = 256 << 20;
 /// Room in bytes for what a line contains besides its text.
 const OVERHEAD_BYTES: usize = 64 << 10;
 
-/// Returns the greatest length of a line in bytes for this `max_output_bytes`. JSON may escape each character, which
-/// makes text outside ASCII up to three times as long.
+/// Returns the greatest length of a line in bytes for this `max_output_bytes`. The escapes of JSON
+/// make most text outside ASCII up to three times as long.
 pub(in crate::drivers) fn max_line_bytes(max_output_bytes: usize) -> usize {
     let escaped_bytes = max_output_bytes.saturating_mul(3).saturating_add(OVERHEAD_BYTES);
     escaped_bytes.clamp(LEAST_LIMIT, GREATEST_LIMIT)

@@ -26,8 +26,8 @@ use super::context::SharedDriverContext;
 use super::running_process::{AnswerLocation, AttemptEnd};
 use super::session_resume::{self, AttemptSession};
 use crate::drivers::adapters::event_reader::EventSummary;
-use crate::drivers::files::input_files;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
+use crate::drivers::files::input_files;
 use crate::drivers::output::line_limit::max_line_bytes;
 use crate::drivers::stdio::protocol::StdioTurn;
 
@@ -204,12 +204,11 @@ impl SessionTurn {
         } else {
             None
         };
-        let exit = match &end {
-            AnswerEnd::Over => success_exit(),
-            AnswerEnd::Exit(exit) => *exit,
-            AnswerEnd::Fault(failure) => {
+        let exit = match end.exit() {
+            Ok(exit) => exit,
+            Err(failure) => {
                 reserved.end(self.hold_limits().grace).await;
-                return Ok(Err(failure.clone()));
+                return Ok(Err(failure));
             }
         };
         let EventSummary { text, reported_result, interruption, has_other_output } = summary;
@@ -258,13 +257,12 @@ impl SessionTurn {
         )
         .await;
         reserved.process.progress.message_count += 1;
+        let can_continue = !self.commands.is_holder_lost() && reserved.process.stdin.is_some();
         match end {
-            AnswerEnd::Over
-                if !self.commands.is_holder_lost() && reserved.process.stdin.is_some() =>
-            {
-                self.return_to_pool(reserved, reporter);
+            AnswerEnd::Over if can_continue => self.return_to_pool(reserved, reporter),
+            AnswerEnd::Over | AnswerEnd::Lost | AnswerEnd::Fault(_) => {
+                reserved.end(self.hold_limits().grace).await;
             }
-            AnswerEnd::Over | AnswerEnd::Fault(_) => reserved.end(self.hold_limits().grace).await,
             AnswerEnd::Exit(_) => reserved.clean_up().await,
         }
     }

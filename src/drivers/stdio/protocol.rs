@@ -27,6 +27,8 @@ pub(in crate::drivers) enum StdioStep {
     Warn(String),
     /// Text of the program that may have been a message and could not be read.
     Unreadable(UnreadMessage),
+    /// End of the turn, because no boundary of a message can be found any more.
+    Desynchronized(Failure),
     /// End of the turn, with the failure of the protocol itself if there was one.
     End(Option<Failure>),
 }
@@ -86,6 +88,14 @@ impl StdioTurn {
         match self {
             Self::Rpc(rpc) => rpc.receive(bytes),
             Self::Message(turn) => turn.receive(bytes),
+        }
+    }
+
+    /// Handles the end of standard output, after which the last message needs no line end.
+    pub(in crate::drivers) fn finish(&mut self) -> Vec<StdioStep> {
+        match self {
+            Self::Rpc(rpc) => rpc.finish(),
+            Self::Message(_) => Vec::new(),
         }
     }
 

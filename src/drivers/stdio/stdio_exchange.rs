@@ -35,6 +35,8 @@ pub(in crate::drivers) enum ExchangeEnd {
     Closed,
     /// A stop was ordered, and the protocol has no cancel message.
     Stopped,
+    /// A message of the program could not be read. What the program writes next may belong to the same turn.
+    Lost,
 }
 
 /// One turn of the protocol.
@@ -85,7 +87,7 @@ impl StdioExchange {
         let end = self.run_turn(&mut source, &mut raw_writer, events).await?;
         // The end of its input tells the program to end.
         drop(self);
-        answered_sender.send_replace(end == ExchangeEnd::Over);
+        answered_sender.send_replace(matches!(end, ExchangeEnd::Over | ExchangeEnd::Lost));
         record_output(source, raw_writer, events.release_timer()).await
     }
 
@@ -105,7 +107,7 @@ impl StdioExchange {
                 () = sleep_until_quiet(quiet_at) => {
                     quiet_at = None;
                     let steps = self.turn.conclude();
-                    if self.perform(steps, events).await? {
+                    if self.perform(steps, events).await?.is_some() {
                         return finish_turn(self.turn.empty_turn_failure(), source, events).await;
                     }
                 }
@@ -161,22 +163,29 @@ impl StdioExchange {
         events: &mut EventReader<'_>,
     ) -> Result<Option<ExchangeEnd>, LedgerError> {
         if bytes.is_empty() {
+            let steps = self.turn.finish();
+            let end = self.perform(steps, events).await?;
             events.end_events_only().await?;
-            events.fail_with(incomplete_failure());
+            if end.is_none() {
+                events.fail_with(incomplete_failure());
+            }
             return Ok(Some(ExchangeEnd::Closed));
         }
         raw_writer.write(bytes).await?;
         let steps = self.turn.receive(bytes);
-        let is_over = self.perform(steps, events).await?;
-        Ok(is_over.then_some(ExchangeEnd::Over))
+        let end = self.perform(steps, events).await?;
+        if end == Some(ExchangeEnd::Lost) {
+            events.end_events_only().await?;
+        }
+        Ok(end)
     }
 
-    /// Performs the steps, and returns true if the turn is over.
+    /// Performs the steps, and returns the end of the turn, once it has ended.
     async fn perform(
         &mut self,
         steps: Vec<StdioStep>,
         events: &mut EventReader<'_>,
-    ) -> Result<bool, LedgerError> {
+    ) -> Result<Option<ExchangeEnd>, LedgerError> {
         for step in steps {
             match step {
                 StdioStep::Write(bytes) => self.unwritten_bytes.extend(bytes),
@@ -191,15 +200,19 @@ impl StdioExchange {
                 StdioStep::Warn(message) => events.warn(&message).await?,
                 StdioStep::Unreadable(UnreadMessage { reason, text }) => {
                     events.fail_unreadable((reason, &text));
-                    return Ok(true);
+                    return Ok(Some(ExchangeEnd::Lost));
+                }
+                StdioStep::Desynchronized(failure) => {
+                    events.fail_with(failure);
+                    return Ok(Some(ExchangeEnd::Lost));
                 }
                 StdioStep::End(failure) => {
                     failure.into_iter().for_each(|failure| events.fail_with(failure));
-                    return Ok(true);
+                    return Ok(Some(ExchangeEnd::Over));
                 }
             }
         }
-        Ok(false)
+        Ok(None)
     }
 }
 

@@ -14,9 +14,9 @@ use crate::model::program::{OutputMethod, ProcessExit, ProgramSpec};
 /// would wait again.
 ///
 /// # Errors
-/// Returns the first fault: the exit status, the reported failure, a matching failure pattern, a line that could not be
-/// read and without which the result is incomplete, denied tools, a missing final event, a missing answer, an empty
-/// answer.
+/// Returns the first fault: the exit status, the reported failure, a matching failure pattern, a lost part of the
+/// result, denied tools, a line that could not be read where the final event or the answer is missing, a missing final
+/// event, a missing answer, an empty answer.
 pub fn evaluate_attempt(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
@@ -32,8 +32,9 @@ pub fn evaluate_attempt(
     };
     let result = result
         .and_then(|()| check_fail_pattern(program, attempt_outcome))
-        .and_then(|()| check_unread_line(attempt_outcome))
+        .and_then(|()| check_lost_result(attempt_outcome))
         .and_then(|()| check_denied_tools(program, attempt_outcome))
+        .and_then(|()| check_unread_line(attempt_outcome))
         .and_then(|()| check_final_event(attempt_outcome))
         .and_then(|()| check_answer(program, attempt_outcome));
     result.map_err(|failure| {
@@ -127,12 +128,19 @@ fn check_fail_pattern(
     Ok(())
 }
 
-/// Rejects an attempt whose result is incomplete because a line of its output could not be read: an answer that cannot
-/// be read is not an empty answer.
+/// Rejects an attempt that lost a part of its result with a line that could not be read.
+fn check_lost_result(attempt_outcome: &AttemptOutcome<'_>) -> Result<(), Failure> {
+    let unread_line = attempt_outcome.reported_result.unread_line.as_ref();
+    let lost_line = unread_line.filter(|unread_line| unread_line.is_result_lost);
+    lost_line.map_or(Ok(()), |lost_line| Err(lost_line.to_failure()))
+}
+
+/// Rejects an attempt without an answer or without its final event if a line of its output could not be read: an answer
+/// that cannot be read is not an empty answer.
 fn check_unread_line(attempt_outcome: &AttemptOutcome<'_>) -> Result<(), Failure> {
     let ReportedResult { unread_line, lacks_final_event, .. } = &attempt_outcome.reported_result;
     let Some(unread_line) = unread_line else { return Ok(()) };
-    if unread_line.is_result_lost || *lacks_final_event || is_silent(attempt_outcome) {
+    if *lacks_final_event || is_silent(attempt_outcome) {
         return Err(unread_line.to_failure());
     }
     Ok(())

@@ -13,7 +13,7 @@ const NON_FINITE_NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 /// Returns the object at the start of the text in valid form, and the text after it; `None` if the object has no end.
 /// Unpaired surrogates become U+FFFD, control characters in strings are escaped, and non-finite numbers become null.
 pub(super) fn repair_object(text: &str) -> Option<(String, &str)> {
-    let mut repaired = String::with_capacity(text.len());
+    let mut repaired = String::new();
     let (mut chars, mut depth) = (text.chars(), 0_usize);
     loop {
         let rest = chars.as_str();

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{LineItem, MAX_OBJECTS, MAX_VALUES, TOO_MANY_VALUES, read_json_line};
+use super::{LineItem, MAX_ITEMS, MAX_VALUES, TOO_MANY_VALUES, contains_string, read_json_line};
 
 fn objects(line: &[u8]) -> Vec<Value> {
     let objects = read_json_line(line).into_iter().map(|item| match item {
@@ -56,10 +56,12 @@ fn noise_around_an_object_is_skipped() {
 #[test]
 fn objects_on_one_line_are_all_read() {
     let [a, b] = [json!({"a": "}{"}), json!({"b": {"c": []}})];
-    for between in ["", " ", "\t", "\r", "\u{1b}[0m", "\rwords\r", "\0"] {
+    for between in
+        ["", " ", "\t", "\r", "\u{1b}[0m", "\rwords\r", "\0", "\r{'loss': 0.5}\r{ no }\r"]
+    {
         assert_eq!(objects(format!("{a}{between}{b}").as_bytes()), [a.clone(), b.clone()]);
     }
-    let many = "{}".repeat(MAX_OBJECTS + 3);
+    let many = "{}".repeat(MAX_ITEMS + 3);
     let unread = unread_texts(many.as_bytes());
     assert_eq!(unread, [("{}{}{}".to_owned(), "has too many parts")]);
 }
@@ -111,9 +113,10 @@ fn a_lost_message_is_recognized() {
     let may_be_message = |line: &str| {
         let items = read_json_line(line.as_bytes());
         items.into_iter().any(|item| match item {
-            LineItem::Unread(unread) => {
-                unread.may_be_message(&["type"], |object| object.get("type").is_some())
-            }
+            LineItem::Unread(unread) => unread.may_be_message(
+                |object| object.get("type").is_some(),
+                |text| contains_string(text, &["type"]),
+            ),
             LineItem::Object(_) => false,
         })
     };
@@ -125,7 +128,7 @@ fn a_lost_message_is_recognized() {
         r#"[{"type":"text"}]"#,
         "{\"type\":\"cut\r{}",
         "loading {\"type\":\"text\"}\r{}",
-        &"{}".repeat(MAX_OBJECTS + 1),
+        &"{}".repeat(MAX_ITEMS + 1),
     ] {
         assert!(may_be_message(line), "{line}");
     }
@@ -141,11 +144,32 @@ fn a_line_with_too_many_values_is_lost() {
     let items = read_json_line(line.as_bytes());
     let [LineItem::Unread(unread)] = &*items else { panic!("{} items", items.len()) };
     assert_eq!(unread.reason, TOO_MANY_VALUES);
-    assert!(unread.may_be_message(&["type"], |object| object.get("type").is_some()));
+    assert!(unread.may_be_message(
+        |object| object.get("type").is_some(),
+        |text| contains_string(text, &["type"])
+    ));
+    // A stray quotation mark before the object changes nothing.
+    for lead in ["\"\r", "x \"\r", "\"\u{1b}[2K\r"] {
+        assert_eq!(
+            unread_texts(format!("{lead}{line}{{}}").as_bytes()),
+            [(line.clone(), TOO_MANY_VALUES)]
+        );
+    }
+    // The objects of a line share the limit.
+    let half = format!("{{\"data\":[0{}]}}", ",0".repeat(MAX_VALUES / 2));
+    let lost = unread_texts(format!("{half}{half}{{}}").as_bytes());
+    assert_eq!(lost, [(half, TOO_MANY_VALUES)]);
     let text = json!({"text": "\",[{".repeat(MAX_VALUES)});
     assert_eq!(objects(text.to_string().as_bytes()), [text]);
 }
 
+#[test]
+fn progress_that_is_overwritten_hides_no_object() {
+    let line = format!("{}{{\"type\":\"text\"}}", "{'loss': 0.5}\r".repeat(2 * MAX_ITEMS));
+    assert_eq!(objects(line.as_bytes()), [json!({"type": "text"})]);
+}
+
+/// Without limits these lines would take minutes, and the test would be ended.
 #[test]
 fn a_hostile_line_is_read_in_bounded_time() {
     for piece in [
@@ -159,12 +183,20 @@ fn a_hostile_line_is_read_in_bounded_time() {
         "\r{\"",
         "\u{1b}]",
         "x\r",
+        "{'loss': 0.5}\r",
     ] {
-        let line = piece.repeat(400_000);
-        for item in read_json_line(line.as_bytes()) {
-            if let LineItem::Unread(unread) = item {
-                unread.may_be_message(&["type"], |_| false);
-            }
+        read_all(&piece.repeat(400_000));
+    }
+    for lead in ["x ", "", "x\r"] {
+        // Each of the objects is read up to the end of the line.
+        read_all(&format!("{lead}{}\"{}", "{\"a\":".repeat(64), "a".repeat(30 << 20)));
+    }
+}
+
+fn read_all(line: &str) {
+    for item in read_json_line(line.as_bytes()) {
+        if let LineItem::Unread(unread) = item {
+            unread.may_be_message(|_| false, |text| contains_string(text, &["type"]));
         }
     }
 }
@@ -194,6 +226,6 @@ proptest! {
         let cut = line.get(..size.min(line.len() - 1)).unwrap();
         let items = read_json_line(cut.as_bytes());
         let [LineItem::Unread(unread)] = &*items else { panic!("{items:?}") };
-        prop_assert!(unread.may_be_message(&["type"], |_| false));
+        prop_assert!(unread.may_be_message(|_| false, |text| contains_string(text, &["type"])));
     }
 }

@@ -178,7 +178,9 @@ mod tests {
     async fn endless_output_leaves_time_for_other_work() {
         let memory_file = memfd_create("output", MFdFlags::empty()).unwrap();
         ftruncate(&memory_file, 1 << 20).unwrap();
-        let (read_end, _write_end) = pipe().unwrap();
+        // The program has ended, so that the reads end too.
+        let (read_end, write_end) = pipe().unwrap();
+        drop(write_end);
         let ends = StreamEnds { pipe: Arc::new(read_end), memory_file: Arc::new(memory_file) };
         let account = OutputMemory::with_limit(1 << 20).new_account();
         let reader_lock = Arc::new(Arc::new(Mutex::new(())).lock_owned().await);

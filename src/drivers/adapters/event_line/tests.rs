@@ -1,7 +1,8 @@
 //! Tests of events and of the lines that are none.
 
 use super::ResultLoss::{Likely, None as Nothing, Possible};
-use super::{EventLine, NamedFile, ProgramEvent, ReportedPart};
+use super::{EventLine, ProgramEvent};
+use crate::drivers::adapters::file_parts::{NamedFile, ReportedPart};
 use algonius_actors::model::execution::content::{Content, Part};
 
 fn read_all(line: &str) -> Vec<ProgramEvent> {

@@ -63,6 +63,7 @@ impl EventHandler<'_> {
 
     pub(super) async fn record_stop(&mut self, reason: &str) -> Result<(), LedgerError> {
         self.completion.mark_completed();
+        self.malformed.end_result();
         let reason = redacted_label(self.reporter, reason);
         if reason.is_empty() {
             Ok(())

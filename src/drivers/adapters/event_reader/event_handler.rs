@@ -114,6 +114,7 @@ impl<'r> EventHandler<'r> {
     pub(super) async fn handle(&mut self, event: ProgramEvent) -> Result<(), LedgerError> {
         match event {
             ProgramEvent::Text { text } | ProgramEvent::Draft { text } => {
+                self.malformed.continue_result();
                 return self.answer.extend(&text).await;
             }
             ProgramEvent::Superseded => return self.supersede().await,
@@ -188,12 +189,10 @@ impl<'r> EventHandler<'r> {
         content: Option<EventContent>,
     ) -> Result<(), LedgerError> {
         self.completion.interrupt(Interruption::AuthRequired);
-        let mut parts = match content {
-            Some(content) => {
-                self.read_content(Some(content), ResultLoss::Possible).await?.unwrap_or_default()
-            }
-            None => Vec::new(),
-        };
+        let mut parts = Vec::new();
+        if content.is_some() {
+            parts = self.read_content(content, ResultLoss::Possible).await?.unwrap_or_default();
+        }
         parts.extend(url.map(|url| Part {
             content: Content::Url(url),
             filename: None,

@@ -4,7 +4,7 @@
 mod tests;
 
 use algonius_actors::model::program::EventDialect;
-use serde_json::Value;
+use algonius_protocols::has_type;
 
 use crate::drivers::adapters::event_line::{EventLine, ProgramEvent};
 use crate::drivers::adapters::{EventAdapter, new_adapter};
@@ -85,7 +85,8 @@ impl LineReader {
 
 /// Returns the events of a native line, and true if the line has only pieces that a later line repeats.
 fn read_native_line(line: &EventLine, adapter: &mut dyn EventAdapter) -> (Vec<ProgramEvent>, bool) {
-    let items = line.parse_objects(|object| object.get("type").is_some_and(Value::is_string));
+    let types = adapter.result_types();
+    let items = line.parse_objects(|object| has_type(object, types), types);
     let (mut events, mut delta_count) = (Vec::new(), 0);
     let item_count = items.len();
     for item in items {

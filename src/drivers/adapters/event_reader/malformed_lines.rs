@@ -13,16 +13,22 @@ use algonius_actors::ports::ledger::LedgerError;
 use crate::drivers::adapters::event_line::{EventParseError, ResultLoss};
 use crate::drivers::output::display_label::redacted_label;
 
-/// Number of lines of one attempt that are reported one by one.
+/// Number of texts of one attempt that are reported one by one.
 const MAX_REPORTED_LINES: u64 = 20;
 
 /// Malformed lines of one attempt.
 pub(super) struct MalformedLines<'r> {
     reporter: &'r Reporter,
-    /// Number of malformed lines.
-    count: u64,
+    /// Number of malformed texts. A line may have several.
+    text_count: u64,
+    /// Number of malformed lines, and of malformed messages that have no line.
+    line_count: u64,
     /// Line number of the first one.
     first_line: u64,
+    /// Line number of the latest one.
+    last_line: u64,
+    /// True if the result has ended: no later line is a part of it.
+    has_result_ended: bool,
     /// First line with which a part of the result may be lost, or else the first one.
     unread_line: Option<UnreadLine>,
 }
@@ -30,7 +36,15 @@ pub(super) struct MalformedLines<'r> {
 impl<'r> MalformedLines<'r> {
     /// Returns an empty report.
     pub(super) const fn new(reporter: &'r Reporter) -> Self {
-        Self { reporter, count: 0, first_line: 0, unread_line: None }
+        Self {
+            reporter,
+            text_count: 0,
+            line_count: 0,
+            first_line: 0,
+            last_line: 0,
+            has_result_ended: false,
+            unread_line: None,
+        }
     }
 
     /// Counts a malformed line, and reports it unless the limit is reached.
@@ -42,16 +56,18 @@ impl<'r> MalformedLines<'r> {
         line: u64,
         error: &EventParseError,
     ) -> Result<(), LedgerError> {
-        if self.count == 0 {
+        if self.text_count == 0 {
             self.first_line = line;
         }
-        self.count += 1;
-        let is_result_lost = error.loss == ResultLoss::Likely;
+        self.text_count += 1;
+        self.line_count += u64::from(line == 0 || line != self.last_line);
+        self.last_line = line;
+        let is_result_lost = error.loss == ResultLoss::Likely && !self.has_result_ended;
         let explains_loss = match &self.unread_line {
             None => error.loss != ResultLoss::None,
             Some(kept_line) => is_result_lost && !kept_line.is_result_lost,
         };
-        if self.count > MAX_REPORTED_LINES && !explains_loss {
+        if self.text_count > MAX_REPORTED_LINES && !explains_loss {
             return Ok(());
         }
         let reason = error.reason.clone().into_owned();
@@ -61,10 +77,20 @@ impl<'r> MalformedLines<'r> {
             let (reason, text) = (reason.clone(), text.clone());
             self.unread_line = Some(UnreadLine { line, reason, text, is_result_lost });
         }
-        if self.count > MAX_REPORTED_LINES {
+        if self.text_count > MAX_REPORTED_LINES {
             return Ok(());
         }
         self.reporter.record_event(EventKind::MalformedLine { line, reason, text }).await
+    }
+
+    /// Records that the program has reported the end of its result.
+    pub(super) const fn end_result(&mut self) {
+        self.has_result_ended = true;
+    }
+
+    /// Records that the result continues: the end that the program reported was not the last one.
+    pub(super) const fn continue_result(&mut self) {
+        self.has_result_ended = false;
     }
 
     /// Forgets that a part of the result may be lost, because the program has repeated its whole answer.
@@ -77,9 +103,10 @@ impl<'r> MalformedLines<'r> {
     /// Adds the warning to the end of the attempt, if a line was malformed. Returns the line that explains a missing
     /// part of the result.
     pub(super) fn close(self) -> Option<UnreadLine> {
-        if self.count > 0 {
-            self.reporter
-                .record_later(EventKind::Warning { message: warning(self.count, self.first_line) });
+        if self.line_count > 0 {
+            self.reporter.record_later(EventKind::Warning {
+                message: warning(self.line_count, self.first_line),
+            });
         }
         self.unread_line
     }

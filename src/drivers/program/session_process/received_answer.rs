@@ -32,10 +32,23 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) enum AnswerEnd {
     /// End mark of the answer.
     Over,
+    /// Message that could not be read, after which the program must be ended: it may still work on this turn.
+    Lost,
     /// Exit of the program.
     Exit(ProcessExit),
     /// Failure for which the program must be ended.
     Fault(Failure),
+}
+
+impl AnswerEnd {
+    /// Returns the exit of the program, a successful one if it still runs.
+    pub(super) fn exit(&self) -> Result<ProcessExit, Failure> {
+        match self {
+            Self::Over | Self::Lost => Ok(success_exit()),
+            Self::Exit(exit) => Ok(*exit),
+            Self::Fault(failure) => Err(failure.clone()),
+        }
+    }
 }
 
 /// Output of one turn.
@@ -86,6 +99,7 @@ impl SessionTurn {
                 biased;
                 end = &mut turn => match end? {
                     ExchangeEnd::Over => AnswerEnd::Over,
+                    ExchangeEnd::Lost => AnswerEnd::Lost,
                     ExchangeEnd::Closed => AnswerEnd::Exit(wait_for_exit(&mut process.program_exit, &*process.tree).await),
                     ExchangeEnd::Stopped => AnswerEnd::Fault(cancelled_failure()),
                 },
@@ -93,7 +107,7 @@ impl SessionTurn {
                     return Err(error);
                 }
                 exit = &mut process.program_exit => match timeout(DRAIN_TIMEOUT, &mut turn).await {
-                    Ok(Ok(ExchangeEnd::Over)) => AnswerEnd::Exit(success_exit()),
+                    Ok(Ok(ExchangeEnd::Over | ExchangeEnd::Lost)) => AnswerEnd::Exit(success_exit()),
                     Ok(Err(error)) => return Err(error),
                     Ok(Ok(_)) | Err(_) => AnswerEnd::Exit(exit.unwrap_or(ProcessExit::Signal(0))),
                 },

@@ -2,7 +2,7 @@
 
 use algonius_actors::model::program::stdio_protocol::Framing;
 use algonius_protocols::{
-    LineItem, RPC_MEMBER_NAMES, UnreadText, has_too_many_values, is_rpc_message, read_json_line,
+    LineItem, UnreadText, has_too_many_values, is_rpc_message, may_be_rpc_message, read_json_line,
 };
 use serde_json::Value;
 
@@ -67,6 +67,19 @@ impl FrameDecoder {
             frames.extend(next_frames);
         }
         frames
+    }
+
+    /// Returns the frames of a last message without its end. Nothing follows.
+    pub(super) fn finish(&mut self) -> Vec<Frame> {
+        let bytes = std::mem::take(&mut self.bytes);
+        match self.framing {
+            Framing::Lines => parse_frames(&bytes),
+            Framing::ContentLength if bytes.trim_ascii().is_empty() => Vec::new(),
+            Framing::ContentLength => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                vec![Frame::Lost(UnreadMessage { reason: "has no end".to_owned(), text })]
+            }
+        }
     }
 
     /// Returns the bytes that are not skipped.
@@ -169,7 +182,7 @@ fn parse_frames(bytes: &[u8]) -> Vec<Frame> {
     }
     let frames = read_json_line(bytes).into_iter().map(|item| match item {
         LineItem::Object(message) => Frame::Message(message),
-        LineItem::Unread(unread) if unread.may_be_message(&RPC_MEMBER_NAMES, is_rpc_message) => {
+        LineItem::Unread(unread) if unread.may_be_message(is_rpc_message, may_be_rpc_message) => {
             let UnreadText { reason, text } = unread;
             Frame::Lost(UnreadMessage { reason: reason.to_owned(), text })
         }

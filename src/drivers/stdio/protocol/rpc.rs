@@ -87,6 +87,15 @@ impl RpcTurn {
 
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
         let frames = self.decoder.push(bytes);
+        self.handle_frames(frames)
+    }
+
+    pub(super) fn finish(&mut self) -> Vec<StdioStep> {
+        let frames = self.decoder.finish();
+        self.handle_frames(frames)
+    }
+
+    fn handle_frames(&mut self, frames: Vec<Frame>) -> Vec<StdioStep> {
         frames.into_iter().flat_map(|frame| self.handle_frame(frame)).collect()
     }
 
@@ -115,7 +124,9 @@ impl RpcTurn {
                 vec![StdioStep::Unreadable(message)]
             }
             Frame::Desynchronized => {
-                self.fail(Failure::new(Code::OutputUnreadable, INVALID_OUTPUT))
+                self.stage = RpcStage::Over;
+                let failure = Failure::new(Code::OutputUnreadable, INVALID_OUTPUT);
+                vec![StdioStep::Desynchronized(failure)]
             }
         }
     }
@@ -230,10 +241,6 @@ impl RpcTurn {
     fn end(&mut self, failure: Option<Failure>) -> Option<StdioStep> {
         self.stage = RpcStage::Over;
         Some(StdioStep::End(failure))
-    }
-
-    fn fail(&mut self, failure: Failure) -> Vec<StdioStep> {
-        self.end(Some(failure)).into_iter().collect()
     }
 
     fn warn(&mut self) -> Vec<StdioStep> {

@@ -5,7 +5,7 @@ use regex::Regex;
 
 use crate::decide::classify::success_evaluation::tests::program;
 use crate::decide::classify::success_evaluation::{
-    AttemptOutcome, ReportedResult, evaluate_attempt,
+    AttemptOutcome, ReportedResult, UnreadLine, evaluate_attempt,
 };
 use crate::model::agent::success_criteria::{FailureMatchers, FailureRules};
 use crate::model::code::Code;
@@ -158,9 +158,16 @@ fn an_output_without_an_end_marker_is_ended_early() {
     assert_eq!(classify_attempt(0, "", unfinished_result.clone()).code, Code::EndedEarly);
     assert_eq!(classify_attempt(0, "busy", unfinished_result.clone()).code, Code::TransientFailure);
     let denied = vec!["Bash".to_owned(), "Write".to_owned()];
-    let failure =
-        classify_attempt(0, "", ReportedResult { denied_tools: denied, ..unfinished_result });
+    let denied_result = ReportedResult { denied_tools: denied, ..unfinished_result };
+    let failure = classify_attempt(0, "", denied_result.clone());
     assert_eq!(failure.code, Code::Denied);
     assert_eq!(failure.message, "it was not let use Bash, Write, and answered nothing");
+    // Words beside it do not explain the missing answer; a lost part of it does.
+    for (is_result_lost, code) in [(false, Code::Denied), (true, Code::OutputUnreadable)] {
+        let (reason, text) = ("is not JSON".to_owned(), "new version".to_owned());
+        let unread_line = Some(UnreadLine { line: 1, reason, text, is_result_lost });
+        let result = ReportedResult { unread_line, ..denied_result.clone() };
+        assert_eq!(classify_attempt(0, "", result).code, code);
+    }
     assert_eq!(classify_attempt(0, "", ReportedResult::default()).code, Code::EmptyAnswer);
 }

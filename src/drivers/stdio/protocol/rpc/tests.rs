@@ -54,6 +54,7 @@ fn step_texts(rpc: &mut RpcTurn, lines: &[Value]) -> Vec<String> {
         StdioStep::Event(_) | StdioStep::Output(_) => "something".to_owned(),
         StdioStep::Warn(message) => format!("warn {message}"),
         StdioStep::Unreadable(message) => format!("unreadable {} {}", message.reason, message.text),
+        StdioStep::Desynchronized(failure) => format!("desynchronized {}", failure.code),
         StdioStep::End(None) => "end".to_owned(),
         StdioStep::End(Some(failure)) => format!("end {}", failure.code),
     };
