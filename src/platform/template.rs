@@ -19,10 +19,12 @@ const MAX_REPLACED_BYTES: usize = 8 << 20;
 const RENDER_FUEL: u64 = 10_000;
 
 /// Names that a template may use; `param` is used as `param.name`.
-pub(crate) const EXECUTION_VARIABLE_NAMES: [&str; 15] = [
+pub(crate) const EXECUTION_VARIABLE_NAMES: [&str; 17] = [
     "input",
     "input_file",
     "output_file",
+    "files",
+    "own_folder",
     "param",
     "execution_id",
     "agent_id",
@@ -89,10 +91,8 @@ pub(crate) enum TemplateError {
 pub(crate) struct ExecutionValues {
     /// Redacted or raw input, as the creator of the values decides.
     pub(crate) input: String,
-    /// Path of the file with the input.
-    pub(crate) input_file: PathBuf,
-    /// Path of the file that will contain the output.
-    pub(crate) output_file: PathBuf,
+    /// Files of the attempt.
+    pub(crate) paths: AttemptPaths,
     /// Parameters of the request, on top of the configured ones.
     pub(crate) param: BTreeMap<String, String>,
     /// Ids of the request.
@@ -111,6 +111,19 @@ pub(crate) struct ExecutionValues {
     pub(crate) session_id: String,
     /// Id for a new session.
     pub(crate) uuid: String,
+}
+
+/// Files of an attempt for rendering a template.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AttemptPaths {
+    /// Path of the file with the input.
+    pub(crate) input_file: PathBuf,
+    /// Path of the file that will contain the output.
+    pub(crate) output_file: PathBuf,
+    /// Paths and addresses of the files of the request, one in each line.
+    pub(crate) files: String,
+    /// Path of the execution's own folder.
+    pub(crate) own_folder: PathBuf,
 }
 
 /// Ids of a request for rendering a template.
@@ -263,8 +276,10 @@ impl TemplateValues for ExecutionValues {
     fn value_of(&self, name: &str) -> Value {
         match name {
             "input" => Value::from(self.input.as_str()),
-            "input_file" => Value::from(self.input_file.to_string_lossy()),
-            "output_file" => Value::from(self.output_file.to_string_lossy()),
+            "input_file" => Value::from(self.paths.input_file.to_string_lossy()),
+            "output_file" => Value::from(self.paths.output_file.to_string_lossy()),
+            "files" => Value::from(self.paths.files.as_str()),
+            "own_folder" => Value::from(self.paths.own_folder.to_string_lossy()),
             "param" => Value::from(self.param.clone()),
             "execution_id" => Value::from(self.ids.execution_id.as_str()),
             "agent_id" => Value::from(self.ids.agent_id.as_str()),

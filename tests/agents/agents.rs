@@ -91,8 +91,11 @@ pub(crate) struct TestedAgent {
 }
 
 /// Skipped cases of agents without tools.
-const CASES_WITHOUT_TOOLS: &[(&str, &str)] =
-    &[("a tool", "has no tools"), ("permission denied", "has no tools")];
+const CASES_WITHOUT_TOOLS: &[(&str, &str)] = &[
+    ("a tool", "has no tools"),
+    ("a file of the message", "has no tools"),
+    ("permission denied", "has no tools"),
+];
 
 pub(crate) const CLAUDE: TestedAgent = TestedAgent {
     name: "claude",
@@ -250,7 +253,10 @@ pub(crate) const OPENCODE: TestedAgent = TestedAgent {
         command_tool: "bash",
         command_arguments: |command| json!({"command": command, "description": "a test"}),
     }),
-    skipped_cases: &[],
+    skipped_cases: &[(
+        "a file of the message",
+        "its read-only form reads no file outside of its folder",
+    )],
 };
 
 pub(crate) const QWEN: TestedAgent = TestedAgent {

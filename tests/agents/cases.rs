@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::agents::UsageAccuracy;
@@ -21,6 +21,7 @@ pub(crate) const CASES: &[(&str, AgentCase)] = &[
     ("version", program_version),
     ("three commands", three_commands),
     ("a tool", tool_call),
+    ("a file of the message", file_of_message),
     ("permission denied", permission_denied),
     ("401", refused_key),
     ("429", exhausted_quota),
@@ -72,6 +73,17 @@ fn tool_call(fixture: &AgentFixture<'_>) {
     let tool = fixture.agent.read_call.expect("an agent with tools");
     let prompt = format!("read it {}", fixture.tool_directive(tool));
     fixture.assert_completed(&fixture.client.send(AGENT, &prompt), "a note for the test");
+}
+
+/// Case: the prompt has the path of a file of the message, and a tool of the read-only agent reads it there.
+fn file_of_message(fixture: &AgentFixture<'_>) {
+    let (name, arguments) = fixture.agent.read_call.expect("an agent with tools");
+    let arguments = arguments.replace("WORK/notes.txt", "LISTED_FILE");
+    let prompt = format!("read mine [[mock tool={name} args={arguments}]]");
+    let content = "YSBub3RlIG9mIHRoZSBjYWxsZXI="; // a note of the caller
+    let file = json!({"name": "mine.txt", "mimeType": "text/plain", "bytes": content});
+    let task = fixture.client.send_with_file(AGENT, &prompt, file);
+    fixture.assert_completed(&task, "a note of the caller");
 }
 
 /// Case: the agent does not do what it may not, however the model requests it.

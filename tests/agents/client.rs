@@ -25,6 +25,14 @@ impl AgentClient {
         self.call(agent, "message/send", &send_params(text, true))
     }
 
+    /// Sends a text with a file, and waits for the end.
+    pub(crate) fn send_with_file(&self, agent: &str, text: &str, file: Value) -> Value {
+        let mut params = send_params(text, true);
+        let parts = params["message"]["parts"].as_array_mut().expect("a list");
+        parts.push(json!({"kind": "file", "file": file}));
+        self.call(agent, "message/send", &params)
+    }
+
     /// Sends a text in an existing conversation, and waits for the end.
     pub(crate) fn send_in_context(&self, agent: &str, text: &str, context: &str) -> Value {
         let mut params = send_params(text, true);

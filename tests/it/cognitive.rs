@@ -295,17 +295,6 @@ async fn secrets_are_redacted_in_steps_and_notes() {
     assert!(!ledger.windows(key.len()).any(|bytes| bytes == key), "the key is in the ledger");
 }
 
-#[tokio::test]
-async fn an_agent_reads_no_files() {
-    let (_model, service) = start().await;
-    let file = json!({"kind": "file", "file": {"bytes": "aGk=", "name": "a.txt", "mimeType": "text/plain"}});
-    let mut parameters = message_params("look");
-    parameters["message"]["parts"].as_array_mut().unwrap().push(file);
-    let task = service.submit("thinker", parameters).await;
-    let ended = service.wait_for_end("thinker", &task_id(&task)).await;
-    assert_eq!(task_outcome(&ended), failed_with("input-rejected"), "{ended}");
-}
-
 /// A busy loop would use about 200 ticks in two seconds.
 #[tokio::test]
 async fn a_run_that_waits_for_a_reply_runs_no_busy_loop() {

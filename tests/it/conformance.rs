@@ -7,7 +7,7 @@ use crate::harness::client::{TestResponse, task_id};
 use crate::harness::{Service, fake_agent_config, json_rpc_call};
 
 /// The settings that the kit needs, as in `docs/conformance.md`.
-const KIT_SETTINGS: &str = "output = 'events'\na2a.input_modes = ['*/*']\n\
+const KIT_SETTINGS: &str = "output = 'events'\nfiles = 'list'\na2a.input_modes = ['*/*']\n\
     a2a.message_ids = 'reused'\na2a.versions = ['1.0']\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -58,6 +58,7 @@ mod logs;
 mod malformed;
 mod manual;
 mod mcp_servers;
+mod message_files;
 mod name_lookup;
 mod non_utf8_output;
 mod observability;

@@ -20,7 +20,7 @@ use super::queue::{QueuedRequest, RequestQueue, TimeoutExtension};
 use super::running::ExecutionStart;
 use super::tasks::AgentTasks;
 use super::{AgentArgs, Submission};
-use crate::decide::access::override_policy;
+use crate::decide::access::{file_policy, override_policy};
 use crate::decide::admission::{AdmissionEffect, AdmissionEvent};
 use crate::decide::execution::ExecutionEvent;
 use crate::execution::StartingPoint;
@@ -359,6 +359,7 @@ impl AgentArgs {
             let message = format!("the input has {size} bytes, agent `{agent}` takes {limit}");
             return Err(Failure::new(Code::InputTooLarge, message));
         }
+        file_policy::check_files(self.spec.file_delivery(), &request.input)?;
         let redactor = self.services.redactor.current();
         override_policy::check_overrides(
             &self.spec.override_policy,

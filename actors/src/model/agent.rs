@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod cognitive;
+pub mod file_delivery;
 pub mod model_provider;
 pub mod queue;
 pub mod quota;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use self::budget::BudgetSpec;
 use self::cognitive::CognitiveSpec;
+use self::file_delivery::FileDelivery;
 use self::quota::QuotaSpec;
 use self::team::TeamPlan;
 pub use super::access::Access;
@@ -196,6 +198,8 @@ pub struct ProgramWorkerSpec {
     pub heartbeat: Option<Duration>,
     /// Permission policy, for a program that asks before it acts.
     pub permissions: Option<Arc<PermissionPolicy>>,
+    /// Delivery of the files of a message.
+    pub file_delivery: FileDelivery,
 }
 
 /// Worker of an agent: its kind, with the facts that only agents of this kind have.
@@ -284,6 +288,17 @@ impl AgentSpec {
         match &self.worker {
             WorkerSpec::Cognitive(cognitive) => Some(cognitive),
             _ => None,
+        }
+    }
+
+    /// Returns the delivery of the files of a message. The members of a team each have their own, and an agent of
+    /// another service decides itself.
+    #[must_use]
+    pub const fn file_delivery(&self) -> FileDelivery {
+        match &self.worker {
+            WorkerSpec::Program(program) => program.file_delivery,
+            WorkerSpec::Remote | WorkerSpec::Team(_) => FileDelivery::Forward,
+            WorkerSpec::Cognitive(_) => FileDelivery::None,
         }
     }
 

@@ -41,6 +41,7 @@ use crate::config::table::{
     ConfigReader, Positioned, PositionedValue, Section, ValueBounds, value,
 };
 use exposure::AuthConfig;
+use program::file_delivery;
 use team::ConfiguredTeams;
 use worker::{ConfiguredWorker, WorkerReadContext};
 
@@ -205,6 +206,7 @@ fn read(
         endpoint_config: exposure::read(section, &id, auth_config),
         id,
     };
+    file_delivery::check_input_modes(section, &spec, program);
     table.finish();
     if let Some(team) = worker.team.take() {
         teams.insert(spec.id.clone(), team);

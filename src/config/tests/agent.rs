@@ -5,6 +5,7 @@ use super::*;
 mod agents;
 mod cognitive;
 mod consent;
+mod file_delivery;
 mod overrides;
 mod remote;
 mod resources;

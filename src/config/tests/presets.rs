@@ -1,7 +1,7 @@
 //! Tests of presets: each one merged under an agent, the rules of merging, and custom presets.
 
 use crate::config::presets::available_presets;
-use crate::platform::template::{ExecutionValues, Template};
+use crate::platform::template::{AttemptPaths, ExecutionValues, Template};
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn render_command_line(agent: &ConfiguredAgent) -> String {
     let program = agent.program().unwrap();
     let values = ExecutionValues {
         input: "PROMPT".to_owned(),
-        input_file: PathBuf::from("/run/input.txt"),
+        paths: AttemptPaths { input_file: "/run/input.txt".into(), ..AttemptPaths::default() },
         model: program.program_runtime.model.clone().unwrap_or_default(),
         home: PathBuf::from("/HOME"),
         ..ExecutionValues::default()

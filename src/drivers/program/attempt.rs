@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use algonius_actors::decide::access::file_policy;
 use algonius_actors::decide::classify::success_evaluation::spawn_failure;
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
@@ -32,7 +33,7 @@ use crate::drivers::files::scratch_slots::{self, ScratchSlot};
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::line_limit::max_line_bytes;
 use crate::drivers::stdio::protocol::StdioTurn;
-use crate::platform::template::{ExecutionValues, RequestIds};
+use crate::platform::template::{AttemptPaths, ExecutionValues, RequestIds};
 
 /// Attempt that has not started yet.
 #[derive(Clone)]
@@ -83,7 +84,7 @@ impl AttemptStart {
                 .map(|turn| Some(DialoguePlan::Stdio(Box::new(turn))));
         };
         let cwd = resolve_working_dir(&self.program, &self.work).await?;
-        let plan = turn_plan::plan_turn(control, self, &cwd);
+        let plan = turn_plan::plan_turn(control, self, &cwd)?;
         Ok(Some(DialoguePlan::Agent(Box::new(plan), commands.clone())))
     }
 
@@ -92,6 +93,7 @@ impl AttemptStart {
         &self,
         commands: &LeaseCommandReceiver,
     ) -> Result<StartedProgram, Failure> {
+        self.refuse_files()?;
         let working_dir = resolve_working_dir(&self.program, &self.work).await?;
         self.refuse_service_folder(&working_dir)?;
         let subject = SandboxSubject::for_attempt(&self.program, &self.work);
@@ -117,6 +119,13 @@ impl AttemptStart {
         let spawned =
             spawned.map_err(|error| self.explain_missing_program(launch_failure(&error)))?;
         Ok(StartedProgram { spawned, folder, answer_location, checks })
+    }
+
+    /// Refuses files that the program would not receive. The message was accepted before the configuration changed.
+    fn refuse_files(&self) -> Result<(), Failure> {
+        let AttemptWork { spec, request, .. } = &self.work;
+        let checked = file_policy::check_files(spec.file_delivery(), &request.input);
+        checked.map_err(|failure| Failure::new(Code::InputRejected, failure.message))
     }
 
     /// Names a program that was removed after the service last searched for it. The system reports such a program with
@@ -199,8 +208,7 @@ impl AttemptStart {
         param.extend(request.input.params.clone());
         ExecutionValues {
             input: request.input.text(),
-            input_file: PathBuf::new(),
-            output_file: PathBuf::new(),
+            paths: AttemptPaths::default(),
             param,
             ids: request_ids(&self.work),
             attempt: attempt_id.attempt,

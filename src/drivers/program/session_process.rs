@@ -27,7 +27,6 @@ use super::running_process::{AnswerLocation, AttemptEnd};
 use super::session_resume::{self, AttemptSession};
 use crate::drivers::adapters::event_reader::EventSummary;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
-use crate::drivers::files::input_files;
 use crate::drivers::output::line_limit::max_line_bytes;
 use crate::drivers::stdio::protocol::StdioTurn;
 
@@ -64,7 +63,7 @@ impl SessionTurn {
         gauge: &watch::Sender<Option<UsageGauge>>,
     ) -> Result<AttemptEnd, Failure> {
         let work = &self.attempt.work;
-        if input_files::has_files(&work.request.input.parts) {
+        if work.request.input.has_files() {
             let message = "the agent accepts no files, because its process stays between messages";
             return Err(Failure::new(Code::InputRejected, message));
         }

@@ -6,8 +6,12 @@ use super::*;
 fn values() -> ExecutionValues {
     ExecutionValues {
         input: "say {{ hi }}".into(),
-        input_file: "/run/1/input.txt".into(),
-        output_file: "/run/1/output.txt".into(),
+        paths: AttemptPaths {
+            input_file: "/run/1/input.txt".into(),
+            output_file: "/run/1/output.txt".into(),
+            files: "/run/1/files/1-a.txt\nhttps://e.example/b".to_owned(),
+            own_folder: "/run/1".into(),
+        },
         param: [("model".to_owned(), "small".to_owned())].into(),
         ids: RequestIds { execution_id: "e-1".into(), ..RequestIds::default() },
         attempt: 2,
@@ -31,6 +35,8 @@ fn values_are_expanded_once_and_verbatim() {
         ("line\n", "line\n"),
         ("{{ input }}", "say {{ hi }}"),
         ("{{ input_file }}>{{ output_file }}", "/run/1/input.txt>/run/1/output.txt"),
+        ("{{ own_folder }}", "/run/1"),
+        ("{{ files }}", "/run/1/files/1-a.txt\nhttps://e.example/b"),
         ("{{ execution_id }}#{{ attempt }}", "e-1#2"),
         ("{{ param.model | upper }}", "SMALL"),
         ("{{ param.style | default('plain') }}", "plain"),

@@ -58,6 +58,16 @@ async fn an_open_question_is_published_and_answered_by_a_word() {
             reply_params(&task_id(&task), "hm", &json!({})),
         );
         assert_eq!(refused.await.1, "answer-invalid", "{protocol}");
+        // A part that no answer contains is not dropped.
+        for part in [
+            json!({"kind": "file", "file": {"bytes": "aGk=", "mimeType": "text/plain"}}),
+            json!({"kind": "data", "data": {"note": 1}}),
+        ] {
+            let mut params = reply_params(&task_id(&task), "yes", &json!({}));
+            params["message"]["parts"].as_array_mut().unwrap().push(part);
+            let refused = service.expect_refusal("coder", "message/send", params).await;
+            assert_eq!(refused.1, "answer-invalid", "{protocol}");
+        }
         let ended = send_with_metadata(&service, &task_id(&task), "Yes", &json!({})).await;
         assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");

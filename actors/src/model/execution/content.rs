@@ -21,6 +21,14 @@ pub enum Content {
     Url(String),
 }
 
+impl Content {
+    /// Returns true for a file: its bytes or its address.
+    #[must_use]
+    pub const fn is_file(&self) -> bool {
+        matches!(self, Self::Bytes(_) | Self::Url(_))
+    }
+}
+
 impl fmt::Debug for Content {
     /// Writes the kind only: content may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -126,6 +126,12 @@ impl Input {
         texts.collect::<Vec<_>>().join("\n")
     }
 
+    /// Returns true if a part is a file.
+    #[must_use]
+    pub fn has_files(&self) -> bool {
+        self.parts.iter().any(|part| part.content.is_file())
+    }
+
     /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {

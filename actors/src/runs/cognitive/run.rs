@@ -14,9 +14,7 @@ use crate::gateway::requests::HopHandle;
 use crate::model::agent::cognitive::CognitiveSpec;
 use crate::model::code::Code;
 use crate::model::execution::ExecutionState;
-use crate::model::execution::content::Content;
 use crate::model::execution::event::EventKind;
-use crate::model::execution::request::Input;
 use crate::model::execution::step::StepPlan;
 use crate::model::failure::Failure;
 use crate::ports::completion::CompletionClient;
@@ -62,7 +60,7 @@ impl CognitiveAttempt {
             let failure = Failure::new(Code::Internal, "the agent is not cognitive");
             return Ok(RunExit::Failed(failure));
         };
-        if has_file(&request.input) {
+        if request.input.has_files() {
             let message = "a cognitive agent reads text and data, and no files";
             return Ok(RunExit::Failed(Failure::new(Code::InputRejected, message)));
         }
@@ -128,9 +126,4 @@ impl CognitiveAttempt {
         }
         Ok(None)
     }
-}
-
-fn has_file(input: &Input) -> bool {
-    let is_file = |content: &Content| matches!(content, Content::Bytes(_) | Content::Url(_));
-    input.parts.iter().any(|part| is_file(&part.content))
 }

@@ -19,7 +19,7 @@ const KINDS: [(&str, AgentKind); 4] = [
 ];
 
 /// Keys that only agents with a program have.
-pub(crate) const PROGRAM_KEYS: [&str; 43] = [
+pub(crate) const PROGRAM_KEYS: [&str; 44] = [
     "access_args",
     "access_env",
     "args",
@@ -31,6 +31,7 @@ pub(crate) const PROGRAM_KEYS: [&str; 43] = [
     "env_file",
     "env_from",
     "failures",
+    "files",
     "heartbeat",
     "home",
     "home_files",

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod control;
+pub(crate) mod file_delivery;
 mod interactive_commands;
 pub(crate) mod mode;
 mod prompt_patterns;

@@ -8,7 +8,7 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::runtime_settings::PresetReference;
 use algonius_actors::model::push::Secret;
 
-use super::program::{self, ConfiguredProgram, mode};
+use super::program::{self, ConfiguredProgram, file_delivery, mode};
 use super::team::ConfiguredTeam;
 use super::{AgentWorker, ReadContext, consent, network, remote, resources, team};
 use crate::config::diagnostics::Severity;
@@ -116,12 +116,14 @@ fn program_facts(
     sandbox::read_for_agent(section, program.as_deref_mut(), access, missing_severity);
     network::read(section, program.as_deref_mut());
     let expected_memory = resources::read(section, program.as_deref_mut());
+    let file_delivery = file_delivery::read(section, program.as_deref());
     mode::read(section, bounds, capacity, program);
     ProgramWorkerSpec {
         missing_program: missing,
         expected_memory,
         heartbeat: Some(section.seconds("heartbeat", bounds.heartbeat)),
         permissions,
+        file_delivery,
         ..ProgramWorkerSpec::default()
     }
 }

@@ -31,10 +31,10 @@ pub(in crate::drivers::program) struct AttemptFolderSpec {
 
 /// Files of a request in an execution's own folder.
 pub(in crate::drivers::program) struct FolderInput {
-    /// Request with the files.
-    pub(in crate::drivers::program) request: Arc<Request>,
-    /// Name of the file with the text of the request, if there is one.
-    pub(in crate::drivers::program) text_name: Option<String>,
+    /// Name and contents of the file with the text for the program, if there is one.
+    pub(in crate::drivers::program) text: Option<(String, String)>,
+    /// Request whose files the program receives, if it has any.
+    pub(in crate::drivers::program) request: Option<Arc<Request>>,
 }
 
 /// Creates the folder, if one is needed, and the sandbox. All file operations run together, on a blocking thread if
@@ -82,12 +82,12 @@ impl AttemptFolderSpec {
         if has_temporary_folder {
             folder.create_folder(TEMPORARY_FOLDER).map_err(|error| folder_failure(&error))?;
         }
-        if let Some(FolderInput { request, text_name }) = input {
-            if let Some(name) = text_name {
-                let written = folder.write(&name, request.input.text().as_bytes());
+        if let Some(FolderInput { text, request }) = input {
+            if let Some((name, text)) = text {
+                let written = folder.write(&name, text.as_bytes());
                 written.map_err(|error| folder_failure(&error))?;
             }
-            if input_files::has_files(&request.input.parts) {
+            if let Some(request) = request {
                 input_files::write_files(&request.input.parts, &folder)?;
             }
         }

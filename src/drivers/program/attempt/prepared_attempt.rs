@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use algonius_actors::driver::AttemptWork;
+use algonius_actors::model::agent::file_delivery::FileDelivery;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
 use algonius_actors::model::program::{InputMethod, OutputMethod, ServiceLossAction};
@@ -14,13 +15,13 @@ use super::AttemptStart;
 use super::arguments::{check_total_size, render_arguments, render_file_name, render_text};
 use super::attempt_folder::{AttemptFolderSpec, FolderInput};
 use crate::drivers::files::file_access::AllowedFolders;
-use crate::drivers::files::input_files;
+use crate::drivers::files::input_files::{self, ListedFile};
 use crate::drivers::files::scratch_dir::{ProgramFile, ScratchDir};
 use crate::drivers::program::program_environment::attempt_environment;
 use crate::drivers::program::running_process::AnswerLocation;
 use crate::drivers::program::sandbox::{self, LaunchSandbox, SandboxSubject, is_confined};
 use crate::drivers::program::success_checks::{CheckLaunch, SuccessChecks};
-use crate::platform::template::ExecutionValues;
+use crate::platform::template::{AttemptPaths, ExecutionValues};
 
 /// Bytes of a stream that are held beyond the retained limit, so that a truncation can be detected.
 const TRUNCATION_MARGIN_BYTES: u64 = 64 * 1024;
@@ -39,8 +40,10 @@ pub(super) struct PreparedAttempt<'a> {
     working_dir: PathBuf,
     /// Name of the input file; empty if there is none.
     input_name: String,
-    /// Values for the templates of the configuration, with the paths of the input file and of the output file.
+    /// Values for the templates of the configuration, with the text for the program and the paths of its files.
     values: ExecutionValues,
+    /// Files of the request that the program receives.
+    files: Vec<ListedFile>,
 }
 
 impl<'a> PreparedAttempt<'a> {
@@ -66,8 +69,21 @@ impl<'a> PreparedAttempt<'a> {
             | OutputMethod::Native(_)
             | OutputMethod::JsonRpc => PathBuf::new(),
         };
-        (values.input_file, values.output_file) = (folder.join(&input_name), output_file);
-        Ok(Self { attempt, folder, working_dir, input_name, values })
+        let delivery = attempt.work.spec.file_delivery();
+        let files = match delivery.writes_files() {
+            true => input_files::list_files(&attempt.work.request.input.parts, &folder),
+            false => Vec::new(),
+        };
+        values.paths = AttemptPaths {
+            input_file: folder.join(&input_name),
+            output_file,
+            files: input_files::to_lines(&files),
+            own_folder: folder.clone(),
+        };
+        if delivery == FileDelivery::Prompt {
+            input_files::add_to_prompt(&mut values.input, &files);
+        }
+        Ok(Self { attempt, folder, working_dir, input_name, values, files })
     }
 
     /// Returns the path of the attempt's own folder.
@@ -84,7 +100,7 @@ impl<'a> PreparedAttempt<'a> {
         let inherited = &context.inherited;
         let args = render_arguments(program, session.argument_templates(program), &self.values)?;
         let mut env = attempt_environment(program, inherited, work);
-        let listing = input_files::file_list_json(&work.request.input.parts, &self.folder);
+        let listing = input_files::to_json(&self.files);
         env.extend(listing.map(|listing| (input_files::FILES_VARIABLE.into(), listing.into())));
         if is_confined(work, program) {
             sandbox::set_temporary_folder(&mut env, &program.env, inherited, &self.folder);
@@ -98,7 +114,7 @@ impl<'a> PreparedAttempt<'a> {
             _ if program.control().is_some() => StdinSource::Journaled,
             _ if program.stdio_protocol.is_some() => StdinSource::Piped,
             // Complete before the start, because the program may outlive the service that would write the rest.
-            InputMethod::Stdin => StdinSource::Bytes(work.request.input.text().into_bytes()),
+            InputMethod::Stdin => StdinSource::Bytes(self.values.input.clone().into_bytes()),
             InputMethod::File | InputMethod::Args | InputMethod::JsonRpc => {
                 StdinSource::Bytes(Vec::new())
             }
@@ -195,7 +211,7 @@ impl<'a> PreparedAttempt<'a> {
                 return AnswerLocation::Stdout;
             }
             OutputMethod::File => {
-                let file = folder.zip(self.values.output_file.file_name());
+                let file = folder.zip(self.values.paths.output_file.file_name());
                 let file = file.map(|(folder, name)| ProgramFile::new(folder, name, program.user));
                 return AnswerLocation::File(file.and_then(Result::ok));
             }
@@ -220,12 +236,16 @@ impl<'a> PreparedAttempt<'a> {
         let AttemptStart { program, work, .. } = self.attempt;
         let has_temporary_folder = is_confined(work, program);
         let has_input_file = program.input == InputMethod::File;
-        let has_files = input_files::has_files(&work.request.input.parts);
+        let has_files = work.spec.file_delivery().writes_files()
+            && input_files::has_written_files(&work.request.input.parts);
         let has_output_file = program.output == OutputMethod::File;
-        let request = Arc::clone(&work.request);
-        let text_name = has_input_file.then(|| self.input_name.clone());
-        let input = (has_input_file || has_files).then_some(FolderInput { request, text_name });
-        (has_temporary_folder || input.is_some() || has_output_file).then(|| AttemptFolderSpec {
+        let templates = self.attempt.session.argument_templates(program);
+        let has_named_folder = templates.iter().any(|template| template.contains("own_folder"));
+        let request = has_files.then(|| Arc::clone(&work.request));
+        let text = has_input_file.then(|| (self.input_name.clone(), self.values.input.clone()));
+        let input = (has_input_file || has_files).then_some(FolderInput { text, request });
+        let is_needed = has_temporary_folder || has_named_folder || has_output_file;
+        (is_needed || input.is_some()).then(|| AttemptFolderSpec {
             folder: self.folder.clone(),
             has_temporary_folder,
             owner: program.user,

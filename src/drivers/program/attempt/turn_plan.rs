@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
+use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::stdio_protocol::{ControlProtocol, ControlSpec};
 use algonius_protocols::{PromptPart, ProtocolKind, ResourceBody};
 
 use super::AttemptStart;
+use crate::drivers::files::input_files;
 use crate::drivers::output::line_limit::max_line_bytes;
 use crate::drivers::program::session_resume::AttemptSession;
 use crate::drivers::stdio::agent_turn::{ToolCallMonitor, TurnPlan};
@@ -15,48 +18,122 @@ use crate::drivers::stdio::agent_turn::{ToolCallMonitor, TurnPlan};
 const DEFAULT_FILE_NAME: &str = "attachment";
 
 /// Returns the plan of an attempt that works in a folder.
-pub(super) fn plan_turn(control: &ControlSpec, attempt: &AttemptStart, cwd: &Path) -> TurnPlan {
+///
+/// # Errors
+/// `input-rejected` if the protocol of the agent has no part for a file of the message.
+pub(super) fn plan_turn(
+    control: &ControlSpec,
+    attempt: &AttemptStart,
+    cwd: &Path,
+) -> Result<TurnPlan, Failure> {
     let resumed_session = match &attempt.session {
         AttemptSession::Resumed(id) => Some(id.expose().to_owned()),
         AttemptSession::Stateless | AttemptSession::New => None,
     };
     let options = control.options.iter().map(|(id, value)| (id.clone(), value.clone()));
-    TurnPlan {
-        protocol: match control.protocol {
-            ControlProtocol::Acp => ProtocolKind::Acp,
-            ControlProtocol::ClaudeControl => ProtocolKind::ClaudeControl,
-            ControlProtocol::CodexAppServer => ProtocolKind::CodexAppServer,
-        },
+    let protocol = match control.protocol {
+        ControlProtocol::Acp => ProtocolKind::Acp,
+        ControlProtocol::ClaudeControl => ProtocolKind::ClaudeControl,
+        ControlProtocol::CodexAppServer => ProtocolKind::CodexAppServer,
+    };
+    let parts = attempt.work.request.input.parts.iter();
+    let prompt = parts.map(|part| prompt_part(protocol, part)).collect::<Result<_, _>>()?;
+    Ok(TurnPlan {
+        protocol,
         resumed_session,
         cwd: cwd.to_string_lossy().into_owned(),
         mode: control.mode.clone(),
         model: attempt.program.program_runtime.model.clone(),
         options: options.collect(),
-        prompt: attempt.work.request.input.parts.iter().map(prompt_part).collect(),
+        prompt,
         open_timeout: attempt.work.spec.limits.timeouts.start,
         max_line_bytes: max_line_bytes(attempt.work.spec.limits.sizes.output),
         tool_call_monitor: ToolCallMonitor::new(&attempt.work),
-    }
+    })
 }
 
 /// Converts a part of the message. Data is sent as text, because no protocol has a part for it.
-fn prompt_part(part: &Part) -> PromptPart {
+fn prompt_part(protocol: ProtocolKind, part: &Part) -> Result<PromptPart, Failure> {
     let mime = part.media_type.clone();
     let name = part.filename.clone().unwrap_or_else(|| DEFAULT_FILE_NAME.to_owned());
     match &part.content {
-        Content::Text(text) => PromptPart::Text(text.clone()),
-        Content::Data(data) => PromptPart::Text(data.to_string()),
-        Content::Url(uri) => PromptPart::ResourceLink { uri: uri.clone(), name, mime },
-        Content::Bytes(base64) => {
-            let base64 = base64.clone();
-            match mime {
-                Some(mime) if mime.starts_with("image/") => PromptPart::Image { mime, base64 },
-                Some(mime) if mime.starts_with("audio/") => PromptPart::Audio { mime, base64 },
-                mime => {
-                    let body = ResourceBody::Base64(base64);
-                    PromptPart::Resource { uri: format!("attachment:///{name}"), mime, body }
-                }
+        Content::Text(text) => Ok(PromptPart::Text(text.clone())),
+        Content::Data(data) => Ok(PromptPart::Text(data.to_string())),
+        Content::Url(uri) => Ok(PromptPart::ResourceLink { uri: uri.clone(), name, mime }),
+        Content::Bytes(base64) => file_part(protocol, (&name, mime), base64),
+    }
+}
+
+/// Converts a file. A text is sent as text, which every protocol has.
+fn file_part(
+    protocol: ProtocolKind,
+    (name, mime): (&str, Option<String>),
+    base64: &str,
+) -> Result<PromptPart, Failure> {
+    let is_kind = |kind: &str| mime.as_deref().is_some_and(|mime| mime.starts_with(kind));
+    let base64 = base64.to_owned();
+    let bytes = input_files::decode_base64(&base64);
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let uri = format!("attachment:///{name}");
+    match (protocol, text) {
+        _ if is_kind("image/") => Ok(PromptPart::Image { mime: mime.unwrap_or_default(), base64 }),
+        (ProtocolKind::Acp, _) if is_kind("audio/") => {
+            Ok(PromptPart::Audio { mime: mime.unwrap_or_default(), base64 })
+        }
+        (_, Some(text)) if !text.contains('\0') => {
+            Ok(PromptPart::Resource { uri, mime, body: ResourceBody::Text(text) })
+        }
+        (ProtocolKind::Acp, _) => {
+            Ok(PromptPart::Resource { uri, mime, body: ResourceBody::Base64(base64) })
+        }
+        (ProtocolKind::ClaudeControl, _) if is_kind("application/pdf") => {
+            Ok(PromptPart::Resource { uri, mime, body: ResourceBody::Base64(base64) })
+        }
+        (ProtocolKind::ClaudeControl | ProtocolKind::CodexAppServer, _) => {
+            let message = "the protocol of the agent has no part for a file of this type";
+            Err(Failure::new(Code::InputRejected, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_sent_in_a_form_of_the_protocol_or_refused() {
+        let file = |bytes: &[u8], mime: &str| Part {
+            content: Content::Bytes(STANDARD.encode(bytes)),
+            filename: Some("a".to_owned()),
+            media_type: Some(mime.to_owned()).filter(|mime| !mime.is_empty()),
+        };
+        let form = |protocol, part: &Part| match prompt_part(protocol, part) {
+            Ok(PromptPart::Image { .. }) => "image",
+            Ok(PromptPart::Audio { .. }) => "audio",
+            Ok(PromptPart::Resource { body: ResourceBody::Text(text), .. }) if text == "note" => {
+                "text"
             }
+            Ok(PromptPart::Resource { body: ResourceBody::Base64(_), .. }) => "bytes",
+            Ok(_) => "other",
+            Err(_) => "refused",
+        };
+        for (bytes, mime, expected) in [
+            (&b"note"[..], "text/plain", ["text"; 3]),
+            (b"note", "", ["text"; 3]),
+            (b"note", "application/json", ["text"; 3]),
+            (b"\x89PNG\0\xff", "image/png", ["image"; 3]),
+            (b"\xff\0", "audio/wav", ["audio", "refused", "refused"]),
+            (b"%PDF\xff", "application/pdf", ["bytes", "bytes", "refused"]),
+            (b"\xff\0", "application/zip", ["bytes", "refused", "refused"]),
+            (b"\0", "", ["bytes", "refused", "refused"]),
+        ] {
+            let protocols =
+                [ProtocolKind::Acp, ProtocolKind::ClaudeControl, ProtocolKind::CodexAppServer];
+            let forms = protocols.map(|protocol| form(protocol, &file(bytes, mime)));
+            assert_eq!(forms, expected, "{mime}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the files of a request, as the program finds them.
 
+use algonius_actors::model::agent::file_delivery::FileDelivery;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
 use serde_json::{Value, json};
@@ -22,7 +23,12 @@ fn file_reader(parts: Vec<Part>) -> ProgramFixture {
     let mut fixture = shell(script, &[""]);
     fixture.program.args[2] = fixture.files_dir().join("scratch/0/own").display().to_string();
     fixture.input.parts = parts;
+    deliver(&mut fixture, FileDelivery::List);
     fixture
+}
+
+fn deliver(fixture: &mut ProgramFixture, delivery: FileDelivery) {
+    fixture.spec.program_mut().unwrap().file_delivery = delivery;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,10 +64,10 @@ async fn an_unsandboxed_agent_without_files_gets_no_file_list() {
         unsandboxed(vec![Part::text("a")]).run_to_end().await.answer().as_deref(),
         Some("anone")
     );
-    let url = part(Content::Url("u".to_owned()), None, None);
+    let url = part(Content::Url("https://u.example".to_owned()), None, None);
     assert_eq!(
         unsandboxed(vec![url]).run_to_end().await.answer().as_deref(),
-        Some(r#"[{"url":"u"}]"#)
+        Some(r#"[{"url":"https://u.example"}]"#)
     );
 }
 
@@ -69,9 +75,22 @@ async fn an_unsandboxed_agent_without_files_gets_no_file_list() {
 async fn invalid_base64_is_refused_before_the_start() {
     let mut fixture = shell("touch started", &[]);
     fixture.input.parts = vec![bytes("aGk=", None), bytes("no base64!", None)];
+    deliver(&mut fixture, FileDelivery::List);
     let record = fixture.run_to_end().await;
     let failure = record.result.unwrap_err();
     assert_eq!(failure.code, Code::InputRejected);
     assert_eq!(failure.message, "file 2 is not valid base64");
     assert!(!exists(&fixture.home.path().join("started")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_the_program_does_not_get_are_refused() {
+    for content in [Content::Bytes("aGk=".to_owned()), Content::Url("https://u.example".to_owned())]
+    {
+        let mut fixture = shell("touch started", &[]);
+        fixture.input.parts = vec![Part::text("a"), part(content, None, None)];
+        let failure = fixture.run_to_end().await.result.unwrap_err();
+        assert_eq!(failure.code, Code::InputRejected);
+        assert!(!exists(&fixture.home.path().join("started")));
+    }
 }

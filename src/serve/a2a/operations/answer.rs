@@ -44,6 +44,10 @@ pub(super) async fn answer_interactions(
         .cloned()
         .collect();
     let replies = read_replies(&message.metadata, &message.parts)?;
+    let is_answer = !open_interactions.is_empty() || !replies.list.is_empty();
+    if is_answer && message.parts.iter().any(is_file) {
+        return Err(Failure::new(Code::AnswerInvalid, "an answer contains no files"));
+    }
     let answers = match (open_interactions.is_empty(), replies.list.is_empty()) {
         (true, true) => return Ok(None),
         (true, false) => answers_to_closed(&interactions, &replies),
@@ -65,6 +69,10 @@ pub(super) async fn answer_interactions(
     Ok(Some(SubmitReply::duplicate(record.id, progress)))
 }
 
+fn is_file(part: &A2aPart) -> bool {
+    matches!(part.content, PartContent::Raw(_) | PartContent::Url(_))
+}
+
 /// Returns the answers of a message to open interactions.
 fn structured_answers(
     open_interactions: &[Interaction],
@@ -84,18 +92,17 @@ fn structured_answers(
     answers.collect()
 }
 
-/// Returns the answer in the words of a message.
+/// Returns the answer in the words of a message. Every part counts, so another part than text is no answer.
 fn text_answer(
     open_interactions: &[Interaction],
     parts: &[A2aPart],
 ) -> Result<(InteractionId, AnswerValue), Failure> {
-    let texts: Vec<_> = parts
-        .iter()
-        .filter_map(|part| match &part.content {
-            PartContent::Text(text) => Some(text.as_str()),
-            PartContent::Data(_) | PartContent::Raw(_) | PartContent::Url(_) => None,
-        })
-        .collect();
+    let texts = parts.iter().map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.as_str()),
+        PartContent::Data(_) | PartContent::Raw(_) | PartContent::Url(_) => None,
+    });
+    let texts: Option<Vec<_>> = texts.collect();
+    let texts = texts.ok_or_else(|| unsuitable_answer(open_interactions))?;
     // A word such as "yes" never covers several questions, because the caller may not have seen the latest one.
     let [interaction] = open_interactions else { return Err(unsuitable_answer(open_interactions)) };
     let value = parse_answer(&interaction.question, &texts.join("\n"));

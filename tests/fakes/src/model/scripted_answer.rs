@@ -7,6 +7,7 @@
 //! | `size=N` | answers with this many bytes, no line twice |
 //! | `tool=NAME args={…}` | calls a tool, then answers with `TOOL: ` and its result |
 //! | `steps=N` | calls it so often |
+//! | `LISTED_FILE` in `args` | the first path that the prompt lists, on a line that begins with `- ` |
 //! | `turns=[…]` | answers the turns of the model one after the other with the elements, see below |
 //! | `usage=I,O` | tokens in and out; else a quarter of the bytes |
 //! | `delay=S` | waits before it answers |
@@ -121,9 +122,19 @@ fn reply(request: &ModelRequest, directive: &Directive) -> AnswerContent {
     {
         let arguments =
             directive.value("args").cloned().unwrap_or_else(|| Value::Object(Default::default()));
+        let arguments = with_listed_file(arguments, &request.text);
         return AnswerContent::Call { name, arguments };
     }
     AnswerContent::Text(text(request, directive))
+}
+
+/// Replaces `LISTED_FILE` in arguments by the first path that the prompt lists.
+fn with_listed_file(arguments: Value, prompt: &str) -> Value {
+    let items = prompt.lines().filter_map(|line| line.strip_prefix("- "));
+    let path = items.filter_map(|item| item.split(' ').next()).find(|path| path.starts_with('/'));
+    let Some(path) = path else { return arguments };
+    let replaced = arguments.to_string().replace("LISTED_FILE", path);
+    serde_json::from_str(&replaced).unwrap_or(arguments)
 }
 
 fn text(request: &ModelRequest, directive: &Directive) -> String {

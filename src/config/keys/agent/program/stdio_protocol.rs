@@ -25,7 +25,7 @@ const NOTICE_KINDS: [(&str, NotificationKind); 4] = [
 ];
 
 /// Names of files, which only programs that end with their answer have.
-const FILE_PLACEHOLDERS: [&str; 2] = ["input_file", "output_file"];
+const FILE_PLACEHOLDERS: [&str; 4] = ["input_file", "output_file", "files", "own_folder"];
 
 /// Reads the protocol; `None` if the program reads its input to the end.
 pub(crate) fn read(
