@@ -6,6 +6,7 @@ pub(crate) mod agent_factory;
 pub(crate) mod confinement;
 pub(crate) mod credentials;
 pub(crate) mod file_trust;
+pub(crate) mod host_check;
 pub(crate) mod http_state;
 pub(crate) mod input_sealer;
 pub(crate) mod observability_setup;

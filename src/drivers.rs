@@ -8,5 +8,6 @@ pub mod models;
 mod output;
 pub mod program;
 pub mod remote;
+mod start_faults;
 mod stdio;
 pub mod tools;

@@ -1,11 +1,14 @@
-//! Parts of the machine and not of the product: TLS, HTTP client, clock, host metrics, log, templates, file rights.
+//! Parts of the machine and not of the product: TLS, HTTP client, clock, login session, host metrics, log, templates,
+//! file rights.
 
 pub mod clock;
 pub mod host_metrics;
 pub(crate) mod http_client;
 pub(crate) mod json_schema;
+pub(crate) mod login_session;
 pub(crate) mod network;
 pub(crate) mod operator_token;
+pub(crate) mod program_file;
 pub(crate) mod template;
 pub(crate) mod terminal_text;
 pub mod tls;

@@ -31,7 +31,6 @@ use crate::decide::admission::AdmissionEvent;
 use crate::driver::Driver;
 use crate::execution::AttemptFailure;
 use crate::execution::recovery::{ContinuedWork, RecoveredExecution, recover_unfinished};
-use crate::maintenance::monitor::LatestPressure;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::AttemptId;
@@ -39,6 +38,7 @@ use crate::model::execution::progress::Progress;
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::{Request, RequestKeys};
 use crate::model::failure::Failure;
+use crate::model::host::host_fault::HostCondition;
 use crate::model::id::ExecutionId;
 use crate::model::interaction::Interaction;
 use crate::model::observation::status::LastOutcome;
@@ -99,8 +99,8 @@ pub enum AgentMsg {
     QueueTimeoutDue,
     /// The entries of a long queue must be notified of their positions.
     PositionsDue,
-    /// The resource pressure of the machine changed.
-    PressureChanged,
+    /// The machine no longer permits new work, or permits it again.
+    HostConditionChanged,
     /// A credential became unusable or usable again, or may be probed.
     BreakerChanged,
     /// An attempt of an execution has failed: what follows must be decided.
@@ -210,8 +210,8 @@ pub struct AgentArgs {
     pub skips_recovery: bool,
     /// True if the service is stopping: recovered executions then stay in the ledger.
     pub is_draining: bool,
-    /// Resource pressure of the machine.
-    pub pressure: watch::Receiver<LatestPressure>,
+    /// Condition of the machine.
+    pub host_condition: watch::Receiver<HostCondition>,
 }
 
 /// State of the actor: its parts decide, and the actor connects them.
@@ -248,7 +248,7 @@ impl Actor for AgentActor {
         // Before the first admission, which compares with the amounts that are in memory.
         budget::load(&args).await?;
         let mut data = AgentData::new(myself, args);
-        data.apply_pressure(); // The root reports each later change.
+        data.apply_host_condition(); // The root reports each later change.
         data.apply_breaker_state();
         for recovered in recovered {
             match recovered {
@@ -292,7 +292,7 @@ impl Actor for AgentActor {
             AgentMsg::Finished(id) => data.apply_event(AdmissionEvent::Ended(id)),
             AgentMsg::QueueTimeoutDue => data.end_expired(),
             AgentMsg::PositionsDue => data.admission.send_due_notices(&data.args),
-            AgentMsg::PressureChanged => data.apply_pressure(),
+            AgentMsg::HostConditionChanged => data.apply_host_condition(),
             AgentMsg::BreakerChanged => data.apply_breaker_state(),
             AgentMsg::AttemptFailed(id, report) => {
                 data.running.decide_next_attempt(id, *report, &data.args);

@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod completion;
 pub mod history;
+pub mod host_check;
 pub mod host_metrics;
 pub mod interaction_store;
 pub mod ledger;

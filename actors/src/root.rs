@@ -29,11 +29,11 @@ pub use self::scheduler::SchedulerSetup;
 pub use crate::agent::AgentDefinition;
 use crate::agent::AgentMsg;
 use crate::gateway::GatewayMsg;
-use crate::maintenance::monitor::{LatestPressure, MonitorMsg, ReadingSettings};
+use crate::maintenance::monitor::{MonitorMsg, MonitorSettings};
 use crate::maintenance::retention::{RetentionMsg, RetentionSpec};
 use crate::model::agent::AgentSpec;
+use crate::model::host::host_fault::HostCondition;
 use crate::model::id::AgentId;
-use crate::model::observation::alert::AlertSpec;
 use crate::scheduler::SchedulerMsg;
 use crate::services::Services;
 
@@ -46,14 +46,12 @@ pub struct RootArgs {
     pub services: Services,
     /// Definitions of the agents.
     pub definitions: Vec<AgentDefinition>,
-    /// Settings of the resource readings; `None` disables them.
-    pub reading_settings: Option<ReadingSettings>,
+    /// Settings of the monitor.
+    pub monitor_settings: MonitorSettings,
     /// Settings of the retention; `None` keeps the whole history.
     pub retention: Option<RetentionSpec>,
-    /// Limits above which alerts are raised.
-    pub alert_spec: AlertSpec,
-    /// Sender of the latest evaluation of the machine.
-    pub pressure: watch::Sender<LatestPressure>,
+    /// Sender of the condition of the machine.
+    pub host_condition: watch::Sender<HostCondition>,
     /// Sender of the present gateway.
     pub gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
     /// Arguments of the scheduler.
@@ -194,10 +192,10 @@ impl Actor for RootActor {
 impl RootData {
     fn new(myself: ActorRef<RootMsg>, args: RootArgs) -> Self {
         Self {
-            context: RootContext::new(myself, args.services, args.gateway, args.pressure),
+            context: RootContext::new(myself, args.services, args.gateway, args.host_condition),
             agents: AgentChildren::new(args.definitions),
             gateway: GatewayChild::default(),
-            monitor: MonitorChild::new(args.reading_settings, args.alert_spec),
+            monitor: MonitorChild::new(args.monitor_settings),
             scheduler: SchedulerChild::new(args.scheduling),
             retention: RetentionChild::new(args.retention),
         }

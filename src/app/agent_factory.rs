@@ -8,6 +8,7 @@ use std::sync::Arc;
 use algonius_actors::api::RequestHandleCell;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::host_check::HostCheck;
 use algonius_actors::ports::session_store::SessionStore;
 use algonius_actors::root::AgentDefinition;
 use algonius_actors::runs::cognitive::CognitiveDriver;
@@ -23,6 +24,8 @@ use tokio::task::spawn_blocking;
 use crate::StartError;
 use crate::app::confinement;
 use crate::app::confinement::{AgentUserSettings, HostContext};
+use crate::app::host_check::{ServiceFolders, ServiceHostCheck};
+use crate::app::input_sealer::RuntimeKey;
 use crate::app::program_versions::{ProgramRegistry, VersionRequester};
 use crate::config::{AgentWorker, ConfiguredAgent, ServerSettings, ServiceFiles};
 use crate::drivers::mcp::McpServers;
@@ -126,6 +129,21 @@ impl AgentFactory {
         if let Ok(folders @ 1..) = sweep_handle.await {
             tracing::warn!(folders, "removed folders of executions that ended without the service");
         }
+    }
+
+    /// Returns the check of the preconditions of all executions.
+    pub(crate) fn build_host_check(
+        &self,
+        store: &Arc<Store>,
+        runtime_key: Option<RuntimeKey>,
+    ) -> Arc<dyn HostCheck> {
+        let folders = ServiceFolders {
+            context: Arc::clone(&self.shared_context),
+            store: Arc::clone(store),
+            runtime_key,
+            holders: Arc::clone(&self.holders),
+        };
+        Arc::new(ServiceHostCheck::new(folders))
     }
 
     /// Returns the capabilities of the machine.

@@ -13,6 +13,7 @@ use algonius_actors::ports::sealer::{SealError, SealedRow, Sealer};
 use algonius_store::seal::random_secret;
 use algonius_warden::process_holders::ProcessHolders;
 use key::SealingKey;
+pub(crate) use key_file::RuntimeKey;
 use uuid::Uuid;
 
 use crate::StartError;
@@ -30,13 +31,13 @@ pub(crate) struct KeyringSealer {
 
 impl KeyringSealer {
     /// Finds the keys of an instance, and creates one if there is none. After this call the runtime directory and all
-    /// process holders have the generated key, if there is one.
+    /// process holders have the generated key, if there is one; the call returns it with its file.
     pub(crate) async fn load_or_create(
         settings: &config::InputSettings,
         (runtime_dir, data_dir): (&Path, &Path),
         instance: Uuid,
         holders: &ProcessHolders,
-    ) -> Result<Self, StartError> {
+    ) -> Result<(Self, Option<RuntimeKey>), StartError> {
         let file = key_file::key_file_path(runtime_dir, data_dir, instance);
         let file_secret = file.as_deref().map(key_file::read).transpose()?.flatten();
         let held_secrets = holders.stored_secret().filter_map(|secret| secret.try_into().ok());
@@ -50,15 +51,17 @@ impl KeyringSealer {
             (configured_secrets.is_empty() && found_secrets.is_empty()).then(random_secret);
         let runtime_secret = found_secrets.first().copied().or(generated_secret);
         if let Some(secret) = runtime_secret {
-            if let Some(file) = file.filter(|_| file_secret.is_none()) {
-                key_file::write(&file, &secret)?;
+            if let Some(file) = file.as_deref().filter(|_| file_secret.is_none()) {
+                key_file::write(file, &secret)?;
             }
             // A copy in the process holders survives a runtime directory that is emptied.
             holders.store_secret(secret.to_vec()).await;
         }
         // The first key seals. The others stay, because rows that they sealed may still be queued.
         let secrets = configured_secrets.into_iter().chain(found_secrets).chain(generated_secret);
-        Ok(Self::from_secrets(secrets, instance))
+        let runtime_key = file.zip(runtime_secret);
+        let runtime_key = runtime_key.map(|(file, secret)| RuntimeKey::new(file, secret));
+        Ok((Self::from_secrets(secrets, instance), runtime_key))
     }
 
     fn from_secrets(secrets: impl IntoIterator<Item = [u8; 32]>, instance: Uuid) -> Self {

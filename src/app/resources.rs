@@ -7,6 +7,7 @@ use std::sync::Arc;
 use algonius_actors::decide::admission::keyed_hasher::KeyedHasher;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::host_check::HostCheck;
 use algonius_actors::services::monitor_handle::MonitorHandle;
 use algonius_actors::services::{
     ActiveWriters, AttemptResources, BudgetUsageCache, CredentialBreakers, InputSealer,
@@ -34,6 +35,7 @@ pub(crate) struct ServiceResources {
     pub(crate) certificates: Option<WatchedServerConfig>,
     pub(crate) store: Arc<Store>,
     input_sealer: InputSealer,
+    pub(crate) host_check: Arc<dyn HostCheck>,
     pub(crate) agent_factory: AgentFactory,
 }
 
@@ -79,14 +81,16 @@ impl ServiceResources {
         let holders = ProcessHolders::start(launch_options).await;
         let holders = holders.map_err(|source| StartError::Warden { source })?;
         let folders = (server.runtime_dir.as_path(), server.data_dir.as_path());
-        let sealer = KeyringSealer::load_or_create(inputs, folders, instance, &holders).await?;
+        let (sealer, runtime_key) =
+            KeyringSealer::load_or_create(inputs, folders, instance, &holders).await?;
         let input_sealer = InputSealer::new(Arc::new(sealer), inputs.retry_window);
         let (capabilities_and_files, groups_and_holders) =
             ((capabilities, files), (groups, holders));
         let agent_factory =
             AgentFactory::new(server, capabilities_and_files, groups_and_holders, (&store, clock));
         let agent_factory = agent_factory.map_err(|source| StartError::Warden { source })?;
-        Ok(Self { listener, address, certificates, store, input_sealer, agent_factory })
+        let host_check = agent_factory.build_host_check(&store, runtime_key);
+        Ok(Self { listener, address, certificates, store, input_sealer, host_check, agent_factory })
     }
 
     pub(crate) fn services(

@@ -84,7 +84,10 @@ impl StartedService {
             agents_memory(settings.pressure, &*host_metrics),
         );
         let request_handle_cell = resources.agent_factory.request_handle_cell().clone();
-        let plan = tree_plan(settings, host_metrics, &resources.store, request_handle_cell);
+        let plan = TreeOptions {
+            host_check: Some(Arc::clone(&resources.host_check)),
+            ..tree_plan(settings, host_metrics, &resources.store, request_handle_cell)
+        };
         let observability = observability.start(resources.agent_factory.holders())?;
         let tree =
             start_tree(services, definitions, plan, resources.agent_factory.holders()).await?;
@@ -226,6 +229,7 @@ fn tree_plan(
         retention: Some(retention_spec(settings.retention)),
         alerts: settings.observability.alerts.spec,
         request_handle_cell,
+        ..TreeOptions::default()
     }
 }
 

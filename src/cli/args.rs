@@ -18,6 +18,7 @@ pub mod add_agent;
 pub mod agents;
 pub mod approvals;
 pub mod filters;
+mod listen_address;
 pub mod quota;
 pub mod schedule;
 pub mod send;
@@ -29,6 +30,7 @@ pub use add_agent::AddAgentArgs;
 use agents::AgentsCommand;
 use approvals::{AnswerArgs, ApprovalsArgs, DenyArgs};
 use filters::Filters;
+use listen_address::parse_listen_address;
 use quota::QuotaCommand;
 use schedule::ScheduleCommand;
 use send::SendArgs;
@@ -109,7 +111,7 @@ pub enum CliCommand {
         #[arg(long, short, env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
         /// Listen on this address instead of the configured one.
-        #[arg(long, value_name = "ADDRESS:PORT")]
+        #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen_address)]
         listen: Option<SocketAddr>,
     },
     /// Check a configuration and report all errors.

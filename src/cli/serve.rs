@@ -15,6 +15,7 @@ use super::configuration::{ConfigLocation, ConfigOrigin};
 use super::error::CliError;
 use crate::config::{ConfigFault, ConfigSource, LoadedConfig, LogFormat, ServerSettings, Settings};
 use crate::observe::logging::{self, LineFormat, LogHandle};
+use crate::platform::login_session;
 use crate::{InheritedState, RunningService, start_with_source};
 use notify::SystemdNotifier;
 
@@ -46,6 +47,7 @@ async fn serve_until_stopped(
         warn_about_plain_http(&settings.server);
     }
     warn_of_root();
+    warn_of_logout(&settings.server);
     let mut signals = stop_signals()?;
     let mut upgrade = register_signal(SignalKind::user_defined2())?;
     let mut hangup = register_signal(SignalKind::hangup())?;
@@ -90,6 +92,17 @@ fn warn_of_root() {
     if geteuid().is_root() {
         tracing::warn!(
             "the service runs as root; give agents users of their own (`user`), or run it as another user"
+        );
+    }
+}
+
+/// Warns that the runtime folder is removed while the service runs.
+fn warn_of_logout(server: &ServerSettings) {
+    if login_session::ends_with_login(&server.runtime_dir) {
+        tracing::warn!(
+            folder = %server.runtime_dir.display(),
+            "the system removes the runtime folder when you log out, and the service then starts no agent; run \
+             `loginctl enable-linger`, install the service by `algonius service install`, or set `server.runtime_dir`"
         );
     }
 }

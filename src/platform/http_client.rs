@@ -17,6 +17,9 @@ use super::tls;
 /// Time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Text of the connector's error about a host name.
+const NAME_LOOKUP_ERROR: &str = "dns error";
+
 /// HTTP client with shared connections, plain or over TLS. It follows no redirects.
 pub(crate) type OutgoingClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
@@ -48,6 +51,21 @@ pub(crate) fn find_cause<'e, E: Error + 'static>(
 /// Returns the innermost cause as text, because the outer ones state only that something failed.
 pub(crate) fn innermost_cause(error: &(dyn Error + 'static)) -> String {
     error_chain(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Returns the reason why a connection was not established, as a clause about the other side.
+pub(crate) fn connection_clause(error: &(dyn Error + 'static)) -> &'static str {
+    if error_chain(error).any(|cause| cause.to_string() == NAME_LOOKUP_ERROR) {
+        return "has a host name that does not resolve";
+    }
+    match find_cause::<io::Error>(error).map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionRefused) => "refused the connection: nothing listens there",
+        Some(io::ErrorKind::TimedOut) => "did not accept the connection in time",
+        Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
+            "cannot be reached over the network"
+        }
+        _ => "could not be reached",
+    }
 }
 
 fn error_chain<'e>(

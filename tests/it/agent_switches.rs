@@ -97,7 +97,7 @@ async fn a_disabled_agent_is_enabled_once_its_program_exists() {
         Service::start(&format!("{agent}{}", fake_agent_config("echo", "echo", ""))).await;
     let refused = service.run_command(&["agents", "enable", "late"], "").await;
     assert_eq!(refused.exit_code, Some(4), "{refused:?}");
-    for expected in ["configuration-rejected", "agents.late.command", "not an executable file"] {
+    for expected in ["configuration-rejected", "agents.late.command", "does not exist"] {
         assert!(refused.stderr.contains(expected), "{expected}: {refused:?}");
     }
     assert_eq!(service.agent_status("late").await["enabled"], json!(false));

@@ -44,6 +44,32 @@ async fn a_service_starts_with_its_warden_as_its_only_child() {
 }
 
 #[tokio::test]
+async fn a_wrapped_script_without_its_interpreter_is_explained() {
+    if !lacks_requirement("bubblewrap") {
+        let agents = format!(
+            "[agents.bare]\ncommand = 'HERE/bare'\n{BUBBLEWRAP_SETTING}\n\
+             [agents.node]\ncommand = 'HERE/node-tool'\n{BUBBLEWRAP_SETTING}\n"
+        );
+        let setup = Setup::new(&agents)
+            .with_executable("bare", "#!/bin/sh\r\necho hi\r\n")
+            .with_executable("node-tool", "#!/usr/bin/env no-such-node\n");
+        let service = setup.start().await;
+        for (agent, expected) in [
+            (
+                "bare",
+                "its first line ends in a carriage return, so that its interpreter `sh` does not exist",
+            ),
+            ("node", "its interpreter `no-such-node` does not exist"),
+        ] {
+            let task = service.send(agent, "x").await;
+            assert_eq!(task_outcome(&task), failed_with("agent-not-started"));
+            let message = &task["status"]["message"]["parts"][0]["text"];
+            assert_eq!(*message, format!("the program cannot be executed: {expected}"));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
     if !lacks_requirement("bubblewrap") {
         // R-72: A read-only agent cannot change its workspace, as root and as a plain user

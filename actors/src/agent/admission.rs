@@ -86,10 +86,11 @@ impl RequestAdmission {
         args.check_request(request)?;
         match continued_record {
             Some(record) if self.queue.contains(record.id) => Err(no_open_question_failure()),
-            // An answer and a hop are not refused under pressure, because their execution or run was accepted before.
+            // An answer and a hop are not refused for the condition of the machine, because their execution or run was
+            // accepted before.
             Some(_) => Ok(()),
             None if request.origin.trigger.hop().is_some() => Ok(()),
-            None => args.pressure_failure().map_or(Ok(()), Err),
+            None => args.host_failure().map_or(Ok(()), Err),
         }
     }
 

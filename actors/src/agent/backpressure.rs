@@ -1,18 +1,25 @@
-//! Backpressure of an agent: while the machine is short of a resource, or the agent's program is not
+//! Backpressure of an agent: while the machine is short of a resource or has a fault, or the agent's program is not
 //! installed, the agent accepts no new request and starts no queued one. Running executions continue.
 
 use super::AgentArgs;
-use crate::maintenance::monitor::{is_pressure_high, pressure_refusal};
+use crate::decide::host::refusal::refuse_work;
+use crate::model::agent::AgentKind;
 use crate::model::failure::Failure;
 
 impl AgentArgs {
     /// Returns true if no queued request may start for now.
     pub(super) fn is_suspended(&self) -> bool {
-        is_pressure_high(&self.pressure.borrow()) || self.spec.unavailable_failure().is_some()
+        self.host_condition.borrow().refuses_work(self.starts_program())
+            || self.spec.unavailable_failure().is_some()
     }
 
-    /// Returns the reason why new work is rejected for now.
-    pub(super) fn pressure_failure(&self) -> Option<Failure> {
-        pressure_refusal(&self.pressure.borrow())
+    /// Returns the reason why the machine permits no new work for now.
+    pub(super) fn host_failure(&self) -> Option<Failure> {
+        refuse_work(&self.host_condition.borrow(), self.starts_program())
+    }
+
+    /// Returns true if the agent's work starts a program. The tools of a cognitive agent report faults themselves.
+    fn starts_program(&self) -> bool {
+        self.spec.kind() == AgentKind::Program
     }
 }

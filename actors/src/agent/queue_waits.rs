@@ -51,8 +51,8 @@ impl AgentData {
         }
     }
 
-    /// Holds the queue, or lets it continue, as the pressure of the machine and the agent's program require.
-    pub(super) fn apply_pressure(&mut self) {
+    /// Holds the queue, or lets it continue, as the condition of the machine and the agent's program require.
+    pub(super) fn apply_host_condition(&mut self) {
         self.apply_event(self.args.suspension_event());
     }
 
@@ -87,7 +87,7 @@ impl AgentData {
         let previous_timeout = self.args.spec.limits.capacity.queue_timeout;
         (self.args.spec, self.args.driver) = (definition.spec, definition.driver);
         let resized = self.admission.reconfigure(previous_timeout, &self.args);
-        self.apply_pressure(); // The program may have been installed or removed since.
+        self.apply_host_condition(); // The program may have been installed or removed since.
         self.apply_event(resized);
         self.apply_breaker_state();
         self.args.services.report_budget_usage(&self.args.spec);

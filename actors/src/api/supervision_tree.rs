@@ -1,5 +1,6 @@
 //! Supervision tree: its start, its status and its shutdown.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{ActorRef, RpcReplyPort, SpawnErr};
@@ -13,9 +14,11 @@ use crate::gateway::handle::GatewayHandle;
 use crate::gateway::reader::ExecutionReader;
 use crate::gateway::request_handle_cell::RequestHandleCell;
 use crate::gateway::requests::RequestHandle;
-use crate::maintenance::monitor::ReadingSettings;
+use crate::maintenance::monitor::{MonitorSettings, ReadingSettings};
 use crate::maintenance::retention::RetentionSpec;
+use crate::model::host::host_fault::HostCondition;
 use crate::model::observation::alert::AlertSpec;
+use crate::ports::host_check::HostCheck;
 use crate::root::{AgentDefinition, AgentRegistry, RootActor, RootArgs, RootMsg, SchedulerSetup};
 use crate::scheduler::{SchedulerConfig, SchedulerMsg};
 use crate::services::Services;
@@ -38,6 +41,8 @@ pub struct SupervisionTree {
 pub struct TreeOptions {
     /// Settings of the resource readings. Without them all work is admitted.
     pub readings: Option<ReadingSettings>,
+    /// Check of the preconditions of all executions. Without one, they count as fulfilled.
+    pub host_check: Option<Arc<dyn HostCheck>>,
     /// Limits above which alerts are raised.
     pub alerts: AlertSpec,
     /// Configuration of the scheduler. Without it there is no scheduler.
@@ -60,9 +65,9 @@ impl SupervisionTree {
     ) -> Result<Self, SpawnErr> {
         let (gateway_sender, gateway) = watch::channel(None);
         let (drain_sender, draining) = watch::channel(false);
-        let (pressure_sender, pressure) = watch::channel(None);
-        let TreeOptions { readings, alerts, scheduler_config, retention, request_handle_cell } =
-            plan;
+        let (condition_sender, host_condition) = watch::channel(HostCondition::default());
+        let TreeOptions { readings, host_check, alerts, .. } = plan;
+        let TreeOptions { scheduler_config, retention, request_handle_cell, .. } = plan;
         let (scheduler_sender, scheduler) = watch::channel(None);
         let schedule_store = scheduler_config.as_ref().map(|config| config.schedule_store.clone());
         let scheduler_inputs = SchedulerSetup {
@@ -73,10 +78,13 @@ impl SupervisionTree {
         let args = RootArgs {
             services: services.clone(),
             definitions,
-            reading_settings: readings,
+            monitor_settings: MonitorSettings {
+                reading_settings: readings,
+                host_check: host_check.clone(),
+                alert_spec: alerts,
+            },
             retention,
-            alert_spec: alerts,
-            pressure: pressure_sender,
+            host_condition: condition_sender,
             gateway: gateway_sender,
             scheduling: scheduler_inputs,
         };
@@ -89,7 +97,7 @@ impl SupervisionTree {
             approvals: InteractionHandle { reader: reader.clone() },
             reader,
             schedules: ScheduleAdmin { scheduler, schedule_store, services: services.clone() },
-            tree: TreeInspector { root, gateway_handle, pressure, services },
+            tree: TreeInspector { root, gateway_handle, host_condition, host_check, services },
         };
         request_handle_cell.fill(api.requests.clone());
         Ok(Self { api, draining: drain_sender, root_handle })

@@ -1,5 +1,6 @@
 //! View of the supervision tree: the status of its actors, its readiness, and inputs of its monitor.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::rpc::CallResult;
@@ -13,13 +14,15 @@ use crate::decide::notification::alert::AlertInput;
 use crate::execution::ExecutionMsg;
 use crate::gateway::GatewayMsg;
 use crate::gateway::handle::GatewayHandle;
-use crate::maintenance::monitor::{LatestPressure, MonitorMsg};
+use crate::maintenance::monitor::MonitorMsg;
 use crate::maintenance::retention::RetentionMsg;
+use crate::model::host::host_fault::{HostCondition, HostFault};
 use crate::model::id::{AgentId, ExecutionId};
 use crate::model::observation::alert::Alert;
 use crate::model::observation::status::{
     ActorStatus, AgentStatus, ExecutionStatus, Health, RetentionStatus, SchedulerStatus, TreeStatus,
 };
+use crate::ports::host_check::HostCheck;
 use crate::root::{RegisteredAgent, RootMsg, RootSnapshot};
 use crate::scheduler::{SchedulerMsg, SchedulerSnapshot};
 use crate::services::Services;
@@ -28,8 +31,8 @@ use crate::services::credential_breakers::CredentialBreakers;
 /// Time limit for an actor's status reply.
 pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Time limit for the reply of the ledger.
-const LEDGER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time limit for the reply of the ledger, and for the check of the preconditions.
+const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval of the checks whether an agent is idle.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -39,7 +42,8 @@ const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 pub struct TreeInspector {
     pub(crate) root: ActorRef<RootMsg>,
     pub(crate) gateway_handle: GatewayHandle,
-    pub(crate) pressure: watch::Receiver<LatestPressure>,
+    pub(crate) host_condition: watch::Receiver<HostCondition>,
+    pub(crate) host_check: Option<Arc<dyn HostCheck>>,
     pub(crate) services: Services,
 }
 
@@ -53,7 +57,7 @@ impl TreeInspector {
             let restarts = view.as_ref().map_or(0, |view| view.gateway_restarts);
             actor_status("gateway", since, restarts)
         });
-        let pressure = self.pressure.borrow().clone();
+        let HostCondition { pressure, faults } = self.host_condition.borrow().clone();
         let (monitor, alerts) = monitor_status(view.as_ref()).await.unzip();
         let scheduler = scheduler_status(view.as_ref()).await;
         let retention = retention_status(view.as_ref()).await;
@@ -70,6 +74,7 @@ impl TreeInspector {
             at,
             root,
             monitor,
+            faults,
             pressure,
             scheduler,
             retention,
@@ -103,21 +108,36 @@ impl TreeInspector {
         let replies = tokio::join!(
             self.root_snapshot(),
             self.gateway_started_at(),
-            self.is_ledger_readable()
+            self.is_ledger_readable(),
+            self.find_faults()
         );
-        let (root, gateway, is_ledger_readable) = replies;
+        let (root, gateway, is_ledger_readable, faults) = replies;
         let reasons = [
             (draining, "draining"),
             (root.is_none() || gateway.is_none(), "tree"),
             (!is_ledger_readable, "ledger"),
         ];
-        reasons.into_iter().filter(|(applies, _)| *applies).map(|(_, word)| word).collect()
+        let reasons = reasons.into_iter().filter(|(applies, _)| *applies).map(|(_, word)| word);
+        reasons.chain(faults.into_iter().map(HostFault::as_str)).collect()
+    }
+
+    /// Checks the preconditions of all executions now. Returns the result of the latest check if this one takes too
+    /// long.
+    async fn find_faults(&self) -> Vec<HostFault> {
+        let Some(host_check) = &self.host_check else { return Vec::new() };
+        match timeout(DISK_TIMEOUT, host_check.find_faults()).await {
+            Ok(faults) => {
+                self.services.monitor.report_faults(faults.clone());
+                faults
+            }
+            Err(_elapsed) => self.host_condition.borrow().faults.clone(),
+        }
     }
 
     /// Returns true if the ledger replies, with any result.
     async fn is_ledger_readable(&self) -> bool {
         let reading = self.services.ledger.execution(ExecutionId(uuid::Uuid::nil()));
-        timeout(LEDGER_TIMEOUT, reading).await.is_ok_and(|read| read.is_ok())
+        timeout(DISK_TIMEOUT, reading).await.is_ok_and(|read| read.is_ok())
     }
 
     /// Sends an input to the monitor.

@@ -1,4 +1,5 @@
-//! `MonitorActor`: reads the machine's resources periodically, and decides whether it can accept more work.
+//! `MonitorActor`: reads the machine's resources and checks the preconditions of all executions periodically, and
+//! decides whether the service can accept more work.
 
 mod alerts;
 
@@ -13,10 +14,10 @@ use tokio::time::{Instant, timeout};
 
 use crate::decide::host::pressure::{PressureGauges, basis, step};
 use crate::decide::notification::alert::{AlertInput, AlertTracker};
-use crate::model::code::Code;
-use crate::model::failure::Failure;
+use crate::model::host::host_fault::{HostCondition, HostFault};
 use crate::model::host::pressure::{HostReading, Pressure, PressureBasis, PressureSpec, Shortage};
 use crate::model::observation::alert::AlertSpec;
+use crate::ports::host_check::HostCheck;
 use crate::ports::host_metrics::HostMetrics;
 use crate::services::Services;
 pub use crate::services::monitor_handle::MonitorMsg;
@@ -25,7 +26,10 @@ use crate::services::panic_guard::with_panic_guard;
 /// Interval of the checks of open alerts.
 const ALERT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Longest time for which the first reading may delay the start of the service.
+/// Interval of the checks of the preconditions.
+const HOST_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Longest time for which the first reading, and the first check, may each delay the start of the service.
 const FIRST_READING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Actor that watches the machine and raises alerts.
@@ -42,19 +46,25 @@ pub struct ReadingSettings {
     pub interval: Duration,
 }
 
-/// Latest evaluation; `None` before the first reading, and if readings are disabled.
-pub type LatestPressure = Option<Pressure>;
+/// Settings of the monitor.
+#[derive(Clone, Default)]
+pub struct MonitorSettings {
+    /// Settings of the resource readings, if enabled.
+    pub reading_settings: Option<ReadingSettings>,
+    /// Check of the preconditions, if there is one.
+    pub host_check: Option<Arc<dyn HostCheck>>,
+    /// Limits above which alerts are raised.
+    pub alert_spec: AlertSpec,
+}
 
 /// Arguments of the monitor.
 pub struct MonitorArgs {
     /// Shared services.
     pub services: Services,
-    /// Settings of the readings, if enabled.
-    pub reading_settings: Option<ReadingSettings>,
-    /// Limits above which alerts are raised.
-    pub alert_spec: AlertSpec,
-    /// Sender of the latest evaluation.
-    pub pressure: watch::Sender<LatestPressure>,
+    /// Settings of the monitor.
+    pub settings: MonitorSettings,
+    /// Sender of the condition of the machine.
+    pub host_condition: watch::Sender<HostCondition>,
 }
 
 /// State of the actor.
@@ -76,7 +86,7 @@ impl Actor for MonitorActor {
     type State = MonitorData;
     type Arguments = MonitorArgs;
 
-    /// Reads once before the start completes, so that no work starts without an evaluation.
+    /// Checks and reads once before the start completes, so that no work starts without an evaluation.
     async fn pre_start(
         &self,
         myself: ActorRef<MonitorMsg>,
@@ -84,14 +94,20 @@ impl Actor for MonitorActor {
     ) -> Result<MonitorData, ActorProcessingErr> {
         let started_at = args.services.clock.now();
         let mut data = MonitorData::new(args, started_at);
-        let myself_on_panic = myself.clone();
-        let Some(settings) = data.args.reading_settings.clone() else { return Ok(data) };
-        if let Ok(reading) = timeout(FIRST_READING_TIMEOUT, settings.host_metrics.read()).await {
-            data.apply_reading(reading);
+        let MonitorSettings { reading_settings, host_check, .. } = data.args.settings.clone();
+        if let Some(host_check) = host_check {
+            if let Ok(faults) = timeout(FIRST_READING_TIMEOUT, host_check.find_faults()).await {
+                data.apply_faults(faults);
+            }
+            data.spawn_guarded(&myself, run_host_checks(myself.clone(), host_check));
         }
-        data.tasks.spawn(with_panic_guard(run_readings(myself, settings), move || {
-            _ = myself_on_panic.cast(MonitorMsg::ReadingPanicked);
-        }));
+        if let Some(settings) = reading_settings {
+            if let Ok(reading) = timeout(FIRST_READING_TIMEOUT, settings.host_metrics.read()).await
+            {
+                data.apply_reading(reading);
+            }
+            data.spawn_guarded(&myself, run_readings(myself.clone(), settings));
+        }
         Ok(data)
     }
 
@@ -103,6 +119,7 @@ impl Actor for MonitorActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             MonitorMsg::Measured(reading) => data.apply_reading(reading),
+            MonitorMsg::HostChecked(faults) => data.apply_faults(faults),
             MonitorMsg::ReadingPanicked => return Err("the reading of the machine panicked".into()),
             MonitorMsg::Observed(AlertInput::Tick) => {
                 data.is_tick_pending = false;
@@ -143,6 +160,17 @@ async fn run_readings(myself: ActorRef<MonitorMsg>, settings: ReadingSettings) {
     }
 }
 
+/// Checks the preconditions until the actor stops, one check at a time like the readings.
+async fn run_host_checks(myself: ActorRef<MonitorMsg>, host_check: Arc<dyn HostCheck>) {
+    loop {
+        tokio::time::sleep(HOST_CHECK_INTERVAL).await; // Interval of the checks; no task waits for it.
+        let faults = host_check.find_faults().await;
+        if myself.cast(MonitorMsg::HostChecked(faults)).is_err() {
+            return;
+        }
+    }
+}
+
 /// Sends a tick to the monitor after a pause.
 async fn send_tick(myself: ActorRef<MonitorMsg>) {
     tokio::time::sleep(ALERT_CHECK_INTERVAL).await; // Interval of the ticks; no task waits for it.
@@ -161,6 +189,18 @@ impl MonitorData {
             is_tick_pending: false,
             tasks: JoinSet::new(),
         }
+    }
+
+    /// Starts a task whose panic restarts the actor.
+    fn spawn_guarded(
+        &mut self,
+        myself: &ActorRef<MonitorMsg>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let myself = myself.clone();
+        self.tasks.spawn(with_panic_guard(task, move || {
+            _ = myself.cast(MonitorMsg::ReadingPanicked);
+        }));
     }
 
     /// Starts ticks while some state expires with time, and only then.
@@ -185,12 +225,23 @@ impl MonitorData {
         }
     }
 
+    fn apply_faults(&mut self, faults: Vec<HostFault>) {
+        if self.args.host_condition.borrow().faults == faults {
+            return;
+        }
+        log_faults(&faults);
+        self.observe(AlertInput::HostFaults(faults.clone()));
+        self.args.host_condition.send_modify(|condition| condition.faults = faults);
+    }
+
     fn apply_reading(&mut self, reading: HostReading) {
-        let Some(ReadingSettings { spec, .. }) = &self.args.reading_settings else { return };
+        let Some(ReadingSettings { spec, .. }) = &self.args.settings.reading_settings else {
+            return;
+        };
         self.gauges = step(std::mem::take(&mut self.gauges), &reading, spec);
         let (shortages, basis, at) =
             (self.gauges.shortages(), basis(&reading, spec), self.args.services.clock.now());
-        let previous = self.args.pressure.borrow().clone();
+        let previous = self.args.host_condition.borrow().pressure.clone();
         log_change(previous.as_ref(), &shortages, basis);
         let unchanged_pressure = previous.filter(|previous| previous.short == shortages);
         let since = unchanged_pressure.map_or(at, |previous| previous.since);
@@ -200,11 +251,10 @@ impl MonitorData {
             self.observe(AlertInput::LedgerFreeBytes(bytes));
         }
         // Every agent subscribes; a reading with the same result as the previous one wakes none of them.
-        self.args.pressure.send_if_modified(|latest| {
-            let previous = latest.replace(pressure);
-            previous.is_none_or(|previous| {
-                Some(previous.short) != latest.as_ref().map(|latest| latest.short.clone())
-            })
+        self.args.host_condition.send_if_modified(|condition| {
+            let shortages = pressure.short.clone();
+            let previous = condition.pressure.replace(pressure);
+            previous.is_none_or(|previous| previous.short != shortages)
         });
     }
 }
@@ -224,15 +274,11 @@ fn log_change(previous: Option<&Pressure>, shortages: &[Shortage], basis: Pressu
     }
 }
 
-/// Returns true if new work must be rejected.
-pub(crate) fn is_pressure_high(latest: &LatestPressure) -> bool {
-    latest.as_ref().is_some_and(Pressure::is_high)
-}
-
-/// Returns the rejection of new work, while a resource of the machine is short.
-pub(crate) fn pressure_refusal(pressure: &LatestPressure) -> Option<Failure> {
-    let pressure = pressure.as_ref().filter(|pressure| pressure.is_high())?;
-    let shortages: Vec<_> = pressure.short.iter().map(|short| short.as_words()).collect();
-    let message = format!("the machine is short of {}", shortages.join(" and "));
-    Some(Failure::new(Code::Pressure, message))
+/// Logs a change of the faults.
+fn log_faults(faults: &[HostFault]) {
+    let names: Vec<_> = faults.iter().map(|fault| fault.as_str()).collect();
+    match faults {
+        [] => tracing::info!("all preconditions of executions are fulfilled: accepting new work"),
+        _ => tracing::error!(faults = ?names, "service cannot start work: refusing new work"),
+    }
 }

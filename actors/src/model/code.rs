@@ -79,6 +79,9 @@ codes! {
     /// A resource of the machine is short.
     Pressure = "pressure", Transient,
         "send the message again when the machine is less busy; `/status` shows what is short";
+    /// A precondition of all executions is not fulfilled.
+    ServiceUnready = "service-unready", Transient,
+        "look at the service: `/ready` and `algonius status` name the fault, and the service continues by itself when it is repaired";
     /// The service is stopping.
     Draining = "draining", Transient,
         "send the message again when the service is back";

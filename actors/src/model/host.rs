@@ -2,6 +2,7 @@
 
 pub mod boundary;
 pub mod host_capabilities;
+pub mod host_fault;
 pub mod pressure;
 pub mod resources;
 pub mod sandbox;

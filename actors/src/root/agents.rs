@@ -175,7 +175,7 @@ impl AgentChildren {
             services: context.services.clone(),
             skips_recovery,
             is_draining: context.is_draining,
-            pressure: context.pressure.subscribe(),
+            host_condition: context.host_condition.subscribe(),
         };
         child.actor = None; // If the start fails, no request may reach the failed actor.
         let actor = context.spawn_child(AgentActor, args).await?;

@@ -1,5 +1,5 @@
-//! Broadcast to all agents about the resource pressure and the credentials. One task observes both for all agents,
-//! because a task for each agent would cost more memory than many an agent's work.
+//! Broadcast to all agents about the condition of the machine and the credentials. One task observes both for all
+//! agents, because a task for each agent would cost more memory than many an agent's work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::agent::AgentMsg;
 use crate::decide::retry::breaker::OpenCircuit;
-use crate::maintenance::monitor::{LatestPressure, is_pressure_high};
+use crate::model::host::host_fault::HostCondition;
 use crate::ports::clock::Clock;
 use crate::services::credential_breakers::OpenBreakers;
 use crate::services::panic_guard::with_panic_guard;
@@ -24,8 +24,8 @@ const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// State change that concerns all agents.
 #[derive(Clone, Copy)]
 pub enum ServiceChange {
-    /// The machine came under pressure, or the pressure cleared.
-    Pressure,
+    /// The machine no longer permits new work, or permits it again.
+    HostCondition,
     /// The state of a credential changed, or it may be probed.
     Credentials,
 }
@@ -35,10 +35,10 @@ impl RootContext {
     pub(super) fn watch_changes(&mut self) {
         let (root, root_on_panic) = (self.root.clone(), self.root.clone());
         let (breakers, clock) = (self.services.breakers.subscribe(), self.services.clock.clone());
-        let pressure = watch_pressure(root.clone(), self.pressure.subscribe());
+        let condition = watch_host_condition(root.clone(), self.host_condition.subscribe());
         let credentials = watch_credentials(root, breakers, clock);
         let watch_all = async move {
-            tokio::join!(pressure, credentials);
+            tokio::join!(condition, credentials);
         };
         self.spawn(with_panic_guard(watch_all, move || {
             _ = root_on_panic.cast(RootMsg::WatcherPanicked);
@@ -51,7 +51,7 @@ impl AgentChildren {
     pub(super) fn notify(&self, change: ServiceChange) {
         for actor in self.actors() {
             _ = actor.cast(match change {
-                ServiceChange::Pressure => AgentMsg::PressureChanged,
+                ServiceChange::HostCondition => AgentMsg::HostConditionChanged,
                 ServiceChange::Credentials => AgentMsg::BreakerChanged,
             });
         }
@@ -59,18 +59,22 @@ impl AgentChildren {
 
     /// Notifies the agents of everything, because changes may have been missed.
     pub(super) fn notify_all(&self) {
-        [ServiceChange::Pressure, ServiceChange::Credentials]
+        [ServiceChange::HostCondition, ServiceChange::Credentials]
             .into_iter()
             .for_each(|change| self.notify(change));
     }
 }
 
-/// Reports each change of the resource pressure.
-async fn watch_pressure(root: ActorRef<RootMsg>, mut pressure: watch::Receiver<LatestPressure>) {
-    let mut was_high = is_pressure_high(&pressure.borrow_and_update());
-    while let Ok(latest) = pressure.wait_for(|now| is_pressure_high(now) != was_high).await {
-        was_high = is_pressure_high(&latest);
-        _ = root.cast(RootMsg::Changed(ServiceChange::Pressure)); // Fails if the root has stopped.
+/// Reports each time that the machine no longer permits new work, or permits it again.
+async fn watch_host_condition(
+    root: ActorRef<RootMsg>,
+    mut condition: watch::Receiver<HostCondition>,
+) {
+    let refusals = |condition: &HostCondition| [true, false].map(|it| condition.refuses_work(it));
+    let mut refused = refusals(&condition.borrow_and_update());
+    while let Ok(latest) = condition.wait_for(|latest| refusals(latest) != refused).await {
+        refused = refusals(&latest);
+        _ = root.cast(RootMsg::Changed(ServiceChange::HostCondition)); // Fails if the root has stopped.
     }
 }
 

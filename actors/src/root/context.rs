@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::RootMsg;
 use crate::decide::recovery::restart::{RestartDecision, RestartHistory, RestartIntensity, step};
 use crate::gateway::GatewayMsg;
-use crate::maintenance::monitor::LatestPressure;
+use crate::model::host::host_fault::HostCondition;
 use crate::services::Services;
 
 /// Context that the parts of the root share.
@@ -22,8 +22,8 @@ pub(super) struct RootContext {
     pub(super) services: Arc<Services>,
     /// Sender of the present gateway.
     pub(super) gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
-    /// Sender of the latest evaluation of the machine.
-    pub(super) pressure: watch::Sender<LatestPressure>,
+    /// Sender of the condition of the machine.
+    pub(super) host_condition: watch::Sender<HostCondition>,
     /// Start time.
     pub(super) started_at: DateTime<Utc>,
     /// Start time on the monotonic clock, from which the times of failures count.
@@ -40,14 +40,14 @@ impl RootContext {
         root: ActorRef<RootMsg>,
         services: Services,
         gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
-        pressure: watch::Sender<LatestPressure>,
+        host_condition: watch::Sender<HostCondition>,
     ) -> Self {
         Self {
             started_at: services.clock.now(),
             services: Arc::new(services),
             root,
             gateway,
-            pressure,
+            host_condition,
             start_instant: Instant::now(),
             is_draining: false,
             tasks: JoinSet::new(),

@@ -4,21 +4,20 @@ use ractor::{ActorCell, ActorRef, SpawnErr};
 
 use super::context::RootContext;
 use crate::decide::recovery::restart::{RestartDecision, RestartHistory};
-use crate::maintenance::monitor::{MonitorActor, MonitorArgs, MonitorMsg, ReadingSettings};
-use crate::model::observation::alert::AlertSpec;
+use crate::maintenance::monitor::{MonitorActor, MonitorArgs, MonitorMsg, MonitorSettings};
+use crate::model::host::host_fault::HostCondition;
 use crate::services::Services;
 
 /// Monitor with its settings.
 pub(super) struct MonitorChild {
-    reading_settings: Option<ReadingSettings>,
-    alert_spec: AlertSpec,
+    settings: MonitorSettings,
     actor: Option<ActorRef<MonitorMsg>>,
     restarts: RestartHistory,
 }
 
 impl MonitorChild {
-    pub(super) fn new(reading_settings: Option<ReadingSettings>, alert_spec: AlertSpec) -> Self {
-        Self { reading_settings, alert_spec, actor: None, restarts: RestartHistory::default() }
+    pub(super) fn new(settings: MonitorSettings) -> Self {
+        Self { settings, actor: None, restarts: RestartHistory::default() }
     }
 
     /// Returns true if the monitor is this actor.
@@ -35,9 +34,8 @@ impl MonitorChild {
     pub(super) async fn start(&mut self, context: &RootContext) -> Result<(), SpawnErr> {
         let args = MonitorArgs {
             services: Services::clone(&context.services),
-            reading_settings: self.reading_settings.clone(),
-            alert_spec: self.alert_spec,
-            pressure: context.pressure.clone(),
+            settings: self.settings.clone(),
+            host_condition: context.host_condition.clone(),
         };
         let monitor = context.spawn_child(MonitorActor, args).await?;
         context.services.monitor.set_target(monitor.clone());
@@ -45,11 +43,11 @@ impl MonitorChild {
         Ok(())
     }
 
-    /// Restarts the monitor. Work continues without it: until the next reading the machine counts as not under
-    /// pressure.
+    /// Restarts the monitor. Work continues without it: until the next reading the machine counts as free of pressure
+    /// and faults.
     pub(super) async fn handle_failure(&mut self, fault: &str, context: &RootContext) {
         tracing::error!(fault, "monitor failed");
-        context.pressure.send_replace(None);
+        context.host_condition.send_replace(HostCondition::default());
         let result = match context.decide_restart(&mut self.restarts) {
             RestartDecision::Restart => {
                 self.start(context).await.map_err(|error| error.to_string())

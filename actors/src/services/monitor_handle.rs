@@ -9,6 +9,7 @@ use ractor::{ActorRef, RpcReplyPort};
 use tokio::sync::watch;
 
 use crate::decide::notification::alert::AlertInput;
+use crate::model::host::host_fault::HostFault;
 use crate::model::host::pressure::HostReading;
 use crate::model::observation::alert::Alert;
 
@@ -16,7 +17,9 @@ use crate::model::observation::alert::Alert;
 pub enum MonitorMsg {
     /// A reading of the machine.
     Measured(HostReading),
-    /// The reading panicked.
+    /// Preconditions of all executions that are not fulfilled; empty if all are.
+    HostChecked(Vec<HostFault>),
+    /// A reading of the machine, or the check of its preconditions, panicked.
     ReadingPanicked,
     /// An input of the alert logic.
     Observed(AlertInput),
@@ -41,6 +44,11 @@ impl MonitorHandle {
     /// Sends an input to the monitor. Without a monitor the input is dropped.
     pub fn observe(&self, alert_input: AlertInput) {
         self.send(MonitorMsg::Observed(alert_input));
+    }
+
+    /// Reports the preconditions that a check between the regular ones found unfulfilled.
+    pub(crate) fn report_faults(&self, faults: Vec<HostFault>) {
+        self.send(MonitorMsg::HostChecked(faults));
     }
 
     /// Counts a request to an endpoint. The monitor is notified of the first one and later takes all of them: a message

@@ -112,6 +112,7 @@ pub const fn wire_codes(code: Code) -> WireCodes {
         Code::Draining => (-32055, 503, G::Unavailable),
         Code::LedgerUnavailable | Code::AcceptTimeout => (-32056, 503, G::Unavailable),
         Code::Pressure => (-32061, 503, G::Unavailable),
+        Code::ServiceUnready => (-32071, 503, G::Unavailable),
         Code::Unauthenticated => (-32058, 401, G::Unauthenticated),
         Code::Forbidden => (-32059, 403, G::PermissionDenied),
         Code::LockedOut | Code::RateLimited => (-32057, 429, G::ResourceExhausted),

@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use access::principals::{self, ReplaceSeededTokens};
 use engine::checkpoint::Checkpointer;
-use engine::directory::{self, DataDirectory, DirectoryLock};
+use engine::directory::{self, DataDirectory, DirectoryLock, FileId};
 use engine::encryption::{KeyPurpose, StoreCipher};
 use engine::error::ledger_error;
 use engine::integrity;
@@ -91,6 +91,8 @@ impl fmt::Debug for InstanceIdentity {
 #[derive(Debug)]
 pub struct Store {
     database: PathBuf,
+    /// Identity of the database when it was opened.
+    file_id: FileId,
     instance: InstanceIdentity,
     push_cipher: StoreCipher,
     session_cipher: StoreCipher,
@@ -130,10 +132,13 @@ impl Store {
         };
         let writer = LedgerWriter::spawn(connection, dependencies, lock);
         let writer = writer.map_err(|error| StoreError::Database { source: Box::new(error) })?;
+        let file_id = FileId::read(database)
+            .map_err(|source| StoreError::Database { source: Box::new(source) })?;
         let cipher = |purpose| StoreCipher::new(&instance.key, purpose);
         let database = database.to_owned();
         Ok(Self {
             database,
+            file_id,
             instance,
             push_cipher: cipher(KeyPurpose::PushTargets),
             session_cipher: cipher(KeyPurpose::Sessions),
@@ -142,6 +147,13 @@ impl Store {
             read_cache,
             writer,
         })
+    }
+
+    /// Returns true if the database is still the file that was opened. Changes of a file that was removed are lost when
+    /// the ledger is closed. May block.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        FileId::read(&self.database).is_ok_and(|found| found == self.file_id)
     }
 
     /// Returns the identity of this data directory.

@@ -9,12 +9,12 @@ mod holder_start;
 pub(crate) mod launch_order;
 pub(crate) mod program;
 pub(crate) mod reattach;
+mod runtime_folder;
 
 use std::collections::HashSet;
-use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -32,6 +32,7 @@ use self::holder_link::HolderLink;
 pub use self::holder_options::ProcessHolderOptions;
 use self::launch_order::{PreparedLaunch, prepare_launch};
 use self::program::{LAUNCHER_CLAIM, ProgramHandle};
+use self::runtime_folder::RuntimeFolder;
 use super::confinement::cgroup::{ControlGroup, end_group};
 use super::confinement::network_access::NetworkAccess;
 use super::output::memory_account::OutputMemoryUsage;
@@ -39,7 +40,6 @@ use super::process::kill_leftovers;
 use super::process::process_label::ProcessLabel;
 use super::process::process_scan::ProcessScanner;
 use super::protocol::frame::{HolderOrder, SecretValue};
-use super::protocol::peer_auth::HolderKey;
 use super::startup::can_label;
 use super::{ClaimedProgram, LaunchRequest, SpawnedProgram, StdinPipe, StdinSource, Warden};
 
@@ -63,9 +63,7 @@ pub struct DetachedPrograms {
 /// Process holders of a service.
 pub struct ProcessHolders {
     options: ProcessHolderOptions,
-    runtime_folder: Arc<OwnedFd>,
-    /// Key that the next process instance of the service proves to the process holders.
-    key: HolderKey,
+    runtime_folder: RuntimeFolder,
     current_link: tokio::sync::Mutex<Option<Arc<HolderLink>>>,
     /// Same link, for callers that cannot wait.
     current_link_snapshot: watch::Sender<Option<Arc<HolderLink>>>,
@@ -73,6 +71,8 @@ pub struct ProcessHolders {
     /// Secret that each process holder stores in memory for the next process instance of the service.
     secret: OnceLock<Vec<u8>>,
     launch_permits: Semaphore,
+    /// True if the latest start of a process holder failed.
+    has_failed_start: AtomicBool,
     scanner: Arc<ProcessScanner>,
 }
 
@@ -87,11 +87,10 @@ impl ProcessHolders {
         if !can_label() {
             return Err(io::Error::other("the hard limit of file locks (ulimit -x) must be open"));
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(&options.runtime_dir)?;
-        let folder = Arc::new(OwnedFd::from(File::open(&options.runtime_dir)?));
-        let key = HolderKey::open(&options.runtime_dir, options.instance)?;
+        let runtime_folder = RuntimeFolder::open(&options)?;
+        let (folder, key) = (runtime_folder.descriptor(), runtime_folder.key());
         // Before the search for leftovers, which would otherwise kill the programs that are held.
-        let earlier_links = reattach::attach_all(&folder, &options, &key).await;
+        let earlier_links = reattach::attach_all(&folder, &options, key).await;
         let held_labels =
             earlier_links.iter().flat_map(|link| link.programs()).map(|it| it.label()).collect();
         let killed = kill_leftovers::kill_unheld(options.instance, held_labels).await;
@@ -102,13 +101,13 @@ impl ProcessHolders {
             );
         }
         let holders = Self {
-            runtime_folder: folder,
-            key,
+            runtime_folder,
             current_link: tokio::sync::Mutex::default(),
             current_link_snapshot: watch::Sender::default(),
             earlier_links,
             secret: OnceLock::new(),
             launch_permits: Semaphore::new(MAX_LAUNCHES as usize),
+            has_failed_start: AtomicBool::new(false),
             scanner: Arc::default(),
             options,
         };
@@ -247,10 +246,7 @@ impl ProcessHolders {
         let links: Vec<_> = self.live_earlier_links().chain(current).collect();
         // From here on drivers that are dropped must not release or kill what the next process instance takes over.
         links.iter().for_each(|link| link.detach());
-        let programs: Vec<_> = links.iter().flat_map(|link| link.programs()).collect();
-        let alive = programs.iter().filter(|program| program.state().has_survivors());
-        let (ending, running): (Vec<_>, Vec<_>) = alive.partition(|it| it.ends_with_supervisor());
-        let (running, ending) = (running.len(), ending.len());
+        let (running, ending) = self.runtime_folder.count_programs(&links);
         DetachedPrograms { running, ending, reattach_grace: self.options.reattach_grace }
     }
 

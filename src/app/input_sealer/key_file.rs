@@ -11,6 +11,28 @@ use uuid::Uuid;
 
 use crate::StartError;
 
+/// Generated key with its file, which is written again after the runtime directory was removed.
+pub(crate) struct RuntimeKey {
+    file: PathBuf,
+    secret: [u8; 32],
+}
+
+impl RuntimeKey {
+    pub(super) const fn new(file: PathBuf, secret: [u8; 32]) -> Self {
+        Self { file, secret }
+    }
+
+    /// Returns true if the key file is there.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.file.symlink_metadata().is_ok()
+    }
+
+    /// Writes the key file again.
+    pub(crate) fn restore(&self) -> io::Result<()> {
+        write_atomically(&self.file, &self.secret)
+    }
+}
+
 /// Returns the path of the key file of an instance; `None` if the runtime directory is inside the data directory,
 /// because the key would then be on the disk and in each backup. In that case only the process holders keep the key.
 pub(super) fn key_file_path(

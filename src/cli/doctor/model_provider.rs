@@ -23,8 +23,10 @@ pub(super) async fn finding(
 ) -> Finding {
     let subject = format!("agent {}", agent.spec.id);
     let (model, url) = (&spec.model, &provider.base_url);
-    if agent.spec.enabled && !is_reachable(url).await {
-        let text = format!("the provider of `{model}` cannot be reached: no connection to {url}");
+    if agent.spec.enabled
+        && let Err(reason) = check_connection(url).await
+    {
+        let text = format!("the provider of `{model}` cannot be reached at {url}: {reason}");
         return Finding::warning(&subject, text, "start the provider, or correct its `base_url`");
     }
     let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
@@ -36,11 +38,16 @@ pub(super) async fn finding(
     Finding::good(subject, format!("uses `{model}` at {url}, with {tools}{disabled_note}"))
 }
 
-async fn is_reachable(url: &str) -> bool {
-    let Ok(uri) = url.parse::<Uri>() else { return false };
-    let Some(host) = uri.host() else { return false };
+/// Opens a connection. Returns the reason if that fails.
+async fn check_connection(url: &str) -> Result<(), String> {
+    let uri = url.parse::<Uri>().map_err(|error| error.to_string())?;
+    let host = uri.host().ok_or("the address has no host")?;
     let default_port = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let connection = TcpStream::connect((host, uri.port_u16().unwrap_or(default_port)));
-    timeout(CONNECT_TIMEOUT, connection).await.is_ok_and(|connected| connected.is_ok())
+    match timeout(CONNECT_TIMEOUT, connection).await {
+        Ok(Ok(_connection)) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_elapsed) => Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
+    }
 }

@@ -8,10 +8,12 @@ use nix::sys::statvfs::statvfs;
 
 use super::finding::Finding;
 use crate::app::file_trust;
-use crate::config::Settings;
+use crate::config::{ServiceFiles, Settings};
 
 /// Number of free bytes below which commits will soon fail.
 const MIN_FREE_BYTES: u64 = 100_000_000;
+/// Folder of the shared memory of the machine.
+const SHARED_MEMORY_FOLDER: &str = "/dev/shm";
 /// Number of free bytes below which a warning is shown.
 const LOW_FREE_BYTES: u64 = 1_000_000_000;
 
@@ -32,6 +34,7 @@ pub(super) fn check(
             findings.push(folder_finding(name, path));
         }
     }
+    findings.extend(shared_memory_finding(&settings.service_files));
     if !faults.iter().any(|fault| fault.label == "server.token_file") && server.token_file.exists()
     {
         let text = format!("only its owner can access {}", server.token_file.display());
@@ -72,6 +75,26 @@ fn folder_finding(name: &str, folder: &Path) -> Finding {
         ),
         Ok(_) => Finding::good(name, format!("only the service's user can read {path_text}")),
     }
+}
+
+/// Returns a finding about a file of the service that prevents agents from using shared memory.
+fn shared_memory_finding(service_files: &ServiceFiles) -> Option<Finding> {
+    let folder = Path::new(SHARED_MEMORY_FOLDER);
+    let real_path = |path: &Path| path.canonicalize().unwrap_or_else(|_missing| path.to_owned());
+    let real_folder = real_path(folder);
+    let is_inside = |path: &&PathBuf| {
+        path.starts_with(folder) || real_path(path.as_path()).starts_with(&real_folder)
+    };
+    let mut files = service_files.unreadable.iter().chain(&service_files.unwritable);
+    let file = files.find(is_inside)?;
+    let text = format!(
+        "{} is in {SHARED_MEMORY_FOLDER}; agents that Landlock confines can then use no shared memory, as Python's \
+         `multiprocessing` does",
+        file.display()
+    );
+    let fix =
+        "move it elsewhere (`server.runtime_dir`), or set `sandbox.isolation` to \"bubblewrap\"";
+    Some(Finding::warning("shared memory", text, fix))
 }
 
 /// Checks a file with a secret, which no other user may read; returns `None` if the file does not exist.

@@ -22,6 +22,9 @@ pub(super) fn lines(status: &ServiceStatus) -> Vec<String> {
     lines.extend(configuration_lines(&status.configuration, tree.at));
     lines.extend(status.ledger.as_ref().map(|ledger| ledger_line(ledger, tree.at)));
     lines.push(format!("root{}", health_text(tree.root.health, tree.root.since, 0, tree.at)));
+    lines.extend(tree.faults.iter().map(|fault| {
+        format!("  fault  {}: {}; new work is refused", fault.as_str(), fault.as_clause())
+    }));
     if let Some(monitor) = &tree.monitor {
         let health = health_text(monitor.health, monitor.since, monitor.restarts, tree.at);
         lines.push(format!("├─ monitor{health}{}", shortage_text(tree.pressure.as_ref())));

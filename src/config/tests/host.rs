@@ -37,6 +37,60 @@ fn a_command_is_found_on_the_path_of_its_agent() {
 }
 
 #[test]
+fn a_program_that_cannot_be_executed_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("agent");
+    let path = file.display();
+    let messages = |settings: &str| {
+        let text = format!("[agents.a]\ncommand = \"{path}\"\n{settings}");
+        let found = fault_messages(&text);
+        found.iter().map(|it| it.replace(&path.to_string(), "AGENT")).collect::<Vec<_>>()
+    };
+    let write = |text: &str, mode: u32| {
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let at = "c:2:11: warning: agents.a.command = \"AGENT\":";
+    write("#!/bin/sh\n", 0o755);
+    assert_eq!(messages(""), [""; 0]);
+    for (text, expected) in [
+        (
+            "#!/no/such/interpreter\n",
+            "cannot be executed: its interpreter `interpreter` does not exist; provide /no/such/interpreter; every run \
+             fails until then",
+        ),
+        (
+            "#!/bin/sh\r\necho hi\r\n",
+            "cannot be executed: its first line ends in a carriage return, so that its interpreter `sh` does not exist; \
+             save the file with the line ends of Unix; every run fails until then",
+        ),
+        (
+            "#!/usr/bin/env no-such-node\n",
+            "cannot be executed: its interpreter `no-such-node` does not exist; provide no-such-node; every run fails \
+             until then",
+        ),
+    ] {
+        write(text, 0o755);
+        assert_eq!(messages(""), [format!("{at} {expected}")], "{text:?}");
+    }
+    // The program of a check too.
+    let check =
+        "command = \"cat\"\nsuccess.check = [\"AGENT\"]".replace("AGENT", &path.to_string());
+    let found = fault_messages(&format!("[agents.a]\n{check}\n"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("its interpreter `no-such-node` does not exist"), "{found:?}");
+    write("#!/bin/sh\n", 0o644);
+    let install = "install it; the agent is unavailable until then";
+    let closed = format!("{at} may not be executed; `chmod +x` permits it; {install}");
+    assert_eq!(messages(""), [closed]);
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert_eq!(messages(""), [format!("{at} is a folder; {install}")]);
+    fs::remove_dir(&file).unwrap();
+    assert_eq!(messages(""), [format!("{at} does not exist; {install}")]);
+}
+
+#[test]
 fn a_missing_command_is_explained() {
     for (command, expected) in [
         (
@@ -49,11 +103,11 @@ fn a_missing_command_is_explained() {
         ),
         (
             "./gone",
-            "c:2:11: warning: agents.a.command = \"./gone\": is not an executable file; install it; the agent is unavailable until then",
+            "c:2:11: warning: agents.a.command = \"./gone\": does not exist; install it; the agent is unavailable until then",
         ),
         (
             "~/gone",
-            "c:2:11: error: agents.a.command = \"~/gone\": is not an executable file; `~` means nothing here: write the whole path",
+            "c:2:11: error: agents.a.command = \"~/gone\": does not exist; `~` means nothing here: write the whole path",
         ),
         ("", "c:2:11: error: agents.a.command = \"\": must not be empty"),
     ] {
@@ -198,7 +252,7 @@ fn commands_that_may_prompt_are_warned_of() {
     let folder = tempfile::tempdir().unwrap();
     let warned = |command: &str, args: &str| {
         let file = folder.path().join(command);
-        fs::write(&file, "").unwrap();
+        fs::write(&file, "#!/bin/sh\n").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         let text = format!("[agents.a]\ncommand = \"./{command}\"\nargs = [{args}]\n");
         load_in(folder.path(), &text).unwrap().warnings.len() == 1

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -21,6 +21,7 @@ use algonius_actors::model::program::UnixUser;
 use algonius_warden::confinement::bubblewrap::ViewError;
 use algonius_warden::confinement::landlock::{Domain, Ruleset, abi_version};
 use algonius_warden::confinement::network_access::NetworkAccess;
+use nix::sys::stat::fstat;
 use tokio::time::Instant;
 
 use super::removal::{empty_folder_until, open_folder, open_program_folder};
@@ -87,12 +88,23 @@ impl ScratchSlots {
         }
     }
 
-    /// Takes an idle slot of this domain, without blocking.
+    /// Takes an idle slot of this domain. Examines only its folder, so it blocks at most on that.
     pub(in crate::drivers) fn take(
         &self,
         domain: &Domain,
         user: Option<UnixUser>,
     ) -> Option<ScratchSlot> {
+        loop {
+            let slot = self.take_any(domain, user)?;
+            if slot.is_in_place() {
+                return Some(slot);
+            }
+            // The runtime folder was removed with the slot in it. Another folder may be at its path now.
+            slot.detach();
+        }
+    }
+
+    fn take_any(&self, domain: &Domain, user: Option<UnixUser>) -> Option<ScratchSlot> {
         // A panic leaves the list whole, because each change is one insertion or one removal.
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let index = idle.iter().position(|slot| slot.user == user && slot.domain == *domain)?;
@@ -132,7 +144,8 @@ impl ScratchSlots {
     fn create_folders(&self, user: Option<UnixUser>) -> io::Result<(u64, PathBuf)> {
         // The user of the agent has to pass through these folders, and need not list them.
         let mode = if user.is_some() { 0o711 } else { 0o700 };
-        match DirBuilder::new().recursive(true).mode(mode).create(&self.folder) {
+        // The check of the service creates the folder above again, with its mode and its other contents.
+        match DirBuilder::new().mode(mode).create(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
@@ -223,6 +236,13 @@ impl ScratchSlot {
     /// Returns the ruleset of the slot's programs.
     pub(in crate::drivers) fn ruleset(&self) -> Ruleset {
         self.ruleset.clone()
+    }
+
+    /// Returns true if the folder is still at its path.
+    fn is_in_place(&self) -> bool {
+        let opened = fstat(&self.descriptor).map(|status| (status.st_dev, status.st_ino));
+        let found = fs::symlink_metadata(&self.execution_folder);
+        found.is_ok_and(|found| opened == Ok((found.dev(), found.ino())))
     }
 
     /// Leaves the folder and its content for the next process of the service.

@@ -19,7 +19,9 @@ use tokio_rustls::rustls;
 use super::chat_reply::ChatCompletion;
 use super::chat_request;
 use crate::drivers::adapters::failure::parse_retry_after;
-use crate::platform::http_client::{OutgoingClient, USER_AGENT_VALUE, bearer, find_cause};
+use crate::platform::http_client::{
+    OutgoingClient, USER_AGENT_VALUE, bearer, connection_clause, find_cause,
+};
 
 /// Greatest length of a reply in bytes.
 const MAX_REPLY_BYTES: usize = 8 << 20;
@@ -128,7 +130,7 @@ fn connection_fault(error: &hyper_util::client::legacy::Error) -> CallFault {
         return CallFault::Refused { code: Code::ModelUnavailable, clause };
     }
     let clause = match error.is_connect() {
-        true => "could not be reached",
+        true => connection_clause(error),
         false => "ended the connection before its reply",
     };
     CallFault::Transient { clause: clause.to_owned() }

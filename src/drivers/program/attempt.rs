@@ -32,6 +32,7 @@ use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::files::scratch_slots::{self, ScratchSlot};
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::line_limit::max_line_bytes;
+use crate::drivers::start_faults;
 use crate::drivers::stdio::protocol::StdioTurn;
 use crate::platform::template::{AttemptPaths, ExecutionValues, RequestIds};
 
@@ -93,6 +94,17 @@ impl AttemptStart {
         &self,
         commands: &LeaseCommandReceiver,
     ) -> Result<StartedProgram, Failure> {
+        let launched = self.launch_in_sandbox(commands).await;
+        match launched {
+            Err(failure) => Err(self.context.explain_missing_folder(failure).await),
+            launched => launched,
+        }
+    }
+
+    async fn launch_in_sandbox(
+        &self,
+        commands: &LeaseCommandReceiver,
+    ) -> Result<StartedProgram, Failure> {
         self.refuse_files()?;
         let working_dir = resolve_working_dir(&self.program, &self.work).await?;
         self.refuse_service_folder(&working_dir)?;
@@ -104,21 +116,26 @@ impl AttemptStart {
         let prepared = PreparedAttempt::new(self, folder, working_dir)?;
         sandbox.allow_writing(prepared.folder());
         let mut launch = prepared.build_launch()?;
+        let working_dir = launch.working_dir.clone();
         launch.scratch_slot = slot.as_ref().map(ScratchSlot::number);
         let checks = prepared.success_checks(Some(&sandbox)).await?;
         let folder_spec = prepared.folder_spec();
         let created =
             create_folder_and_sandbox(folder_spec, (sandbox, slot), launch, &self.context).await;
-        let (folder, launch) = created.map_err(|failure| self.explain_missing_program(failure))?;
+        let (folder, launch) = match created {
+            Err(failure) => return Err(self.explain_failed_start(failure, working_dir).await),
+            Ok(created) => created,
+        };
         let answer_location = prepared.answer_location(folder.as_ref()).await;
         // The last moment for it: a start is not interrupted, so that no process appears after the clean-up.
         if commands.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "cancelled before it was started"));
         }
         let spawned = self.warden.launch(launch).await;
-        let spawned =
-            spawned.map_err(|error| self.explain_missing_program(launch_failure(&error)))?;
-        Ok(StartedProgram { spawned, folder, answer_location, checks })
+        match spawned {
+            Ok(spawned) => Ok(StartedProgram { spawned, folder, answer_location, checks }),
+            Err(error) => Err(self.explain_failed_start(launch_failure(&error), working_dir).await),
+        }
     }
 
     /// Refuses files that the program would not receive. The message was accepted before the configuration changed.
@@ -128,15 +145,13 @@ impl AttemptStart {
         checked.map_err(|failure| Failure::new(Code::InputRejected, failure.message))
     }
 
-    /// Names a program that was removed after the service last searched for it. The system reports such a program with
-    /// the same error as a missing working directory.
-    fn explain_missing_program(&self, failure: Failure) -> Failure {
+    /// Names the cause of a failed start. A program may have been removed after the service last searched for it.
+    async fn explain_failed_start(&self, failure: Failure, working_dir: PathBuf) -> Failure {
         let program = &self.program.command;
-        let is_missing = failure.code == Code::NotStarted && !program.exists();
-        match program.file_name().filter(|_| is_missing) {
-            Some(name) => program_missing_failure(&self.work.spec.id, &name.to_string_lossy()),
-            None => failure,
-        }
+        let places = (working_dir, start_faults::search_path(&self.program));
+        let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+        let missing_failure = || program_missing_failure(&self.work.spec.id, &name);
+        start_faults::explain_failed_start(failure, program, places, missing_failure).await
     }
 
     /// Refuses to start the program in a folder of the service, except for the agent's own home, and in a parent of

@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use algonius_actors::decide::host::denied_access::reports_denied_access;
 use algonius_actors::decide::host::resources::refusal_failure;
-use algonius_actors::decide::host::sandbox::{bwrap_failed, reports_denied_access};
+use algonius_actors::decide::host::sandbox::bwrap_failed;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
@@ -22,6 +23,7 @@ use super::attempt::launch_failure;
 use super::context::{SharedDriverContext, attempt_folder_name};
 use super::sandbox::{self, SandboxSubject};
 use crate::drivers::files::scratch_dir::ScratchDir;
+use crate::drivers::start_faults;
 
 /// Starter of backend programs. Cheap to clone.
 #[derive(Clone)]
@@ -63,6 +65,18 @@ impl BackendLauncher {
         start: BackendStart<'_>,
         is_cancelled: impl Fn() -> bool + Send,
     ) -> Result<BackendProcess, Failure> {
+        let launched = self.launch_in_sandbox(start, is_cancelled).await;
+        match launched {
+            Err(failure) => Err(self.context.explain_missing_folder(failure).await),
+            launched => launched,
+        }
+    }
+
+    async fn launch_in_sandbox(
+        &self,
+        start: BackendStart<'_>,
+        is_cancelled: impl Fn() -> bool + Send,
+    ) -> Result<BackendProcess, Failure> {
         let (program, role) = (start.program, start.role);
         // A relative name would be searched in the working directory, where other programs may write.
         if !program.command.is_absolute() {
@@ -90,12 +104,17 @@ impl BackendLauncher {
         let inherited = &self.context.inherited;
         sandbox::set_temporary_folder(&mut launch.env, &program.env, inherited, &folder);
         launch.working_dir = program.working_dir.clone().unwrap_or_else(|| folder.clone());
+        let working_dir = launch.working_dir.clone();
         let folder_spec =
             AttemptFolderSpec { folder, has_temporary_folder: true, owner: None, input: None };
-        let (folder, launch) =
-            create_folder_and_sandbox(Some(folder_spec), (sandbox, slot), launch, &self.context)
-                .await
-                .map_err(|failure| explain_missing_program((program, role), failure))?;
+        let created =
+            create_folder_and_sandbox(Some(folder_spec), (sandbox, slot), launch, &self.context);
+        let (folder, launch) = match created.await {
+            Err(failure) => {
+                return Err(explain_failed_start((program, role), failure, working_dir).await);
+            }
+            Ok(created) => created,
+        };
         // The last moment for it: a start is not interrupted, so that no process appears after the clean-up.
         let spawned = match is_cancelled() {
             true => Err(Failure::new(Code::Cancelled, "the call was stopped")),
@@ -107,7 +126,7 @@ impl BackendLauncher {
                 if let Some(folder) = folder {
                     folder.remove().await;
                 }
-                Err(explain_missing_program((program, role), failure))
+                Err(explain_failed_start((program, role), failure, working_dir).await)
             }
         }
     }
@@ -176,14 +195,15 @@ pub(in crate::drivers) fn sandbox_explanation(
         .then(|| format!("the sandbox of the {noun} may have refused an access"))
 }
 
-/// Replaces the failure if the program is not installed. The system reports this with the same error as a missing
-/// working directory.
-fn explain_missing_program(
+/// Names the cause of a failed start.
+async fn explain_failed_start(
     (program, role): (&BackendProgram, &BackendRole),
     failure: Failure,
+    working_dir: PathBuf,
 ) -> Failure {
-    let is_missing = failure.code == Code::NotStarted && !program.command.exists();
-    if is_missing { missing_failure(program, role) } else { failure }
+    let missing_failure = || missing_failure(program, role);
+    let places = (working_dir, None);
+    start_faults::explain_failed_start(failure, &program.command, places, missing_failure).await
 }
 
 fn missing_failure(program: &BackendProgram, role: &BackendRole) -> Failure {

@@ -8,14 +8,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::decide::host::refusal::refuse_for_faults;
+use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::host::host_fault::HostFault;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::session_store::SessionStore;
+use nix::unistd::{AccessFlags, access};
 use tokio::time::Instant;
 
 use super::program_environment::{self, InheritedVariables};
 use super::service_paths::ServicePaths;
 use crate::drivers::files::scratch_slots::ScratchSlots;
+use crate::drivers::start_faults::run_bounded;
 
 /// Name of the empty file.
 const EMPTY_FILE: &str = "empty";
@@ -78,6 +84,31 @@ impl SharedDriverContext {
     /// Returns the empty file in the runtime folder, which replaces files that a program may not read.
     pub(super) fn empty_file(&self) -> PathBuf {
         self.settings.runtime_dir.join(EMPTY_FILE)
+    }
+
+    /// Returns an error if executions cannot have folders in the runtime folder. Blocks on the file system.
+    ///
+    /// # Errors
+    /// Fails if the folder is missing, or cannot be written.
+    pub fn check_runtime_folder(&self) -> io::Result<()> {
+        Ok(access(&self.settings.runtime_dir, AccessFlags::W_OK | AccessFlags::X_OK)?)
+    }
+
+    /// Replaces a failure if it follows from the lack of the runtime folder.
+    pub(super) async fn explain_missing_folder(self: &Arc<Self>, failure: Failure) -> Failure {
+        if !matches!(failure.code, Code::Internal | Code::NotStarted) {
+            return failure;
+        }
+        let context = Arc::clone(self);
+        let is_missing = run_bounded(move || context.check_runtime_folder().is_err()).await;
+        let replacement = is_missing.filter(|is_missing| *is_missing);
+        replacement.and_then(|_| refuse_for_faults(&[HostFault::RuntimeFolder])).unwrap_or(failure)
+    }
+
+    /// Returns true if the files that sandboxes need are there.
+    #[must_use]
+    pub fn is_prepared(&self) -> bool {
+        self.empty_file().symlink_metadata().is_ok()
     }
 
     /// Creates the folders and files that sandboxes need.

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use algonius_actors::decide::classify::success_evaluation::spawn_failure;
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
@@ -22,13 +21,14 @@ use algonius_warden::confinement::landlock::{
 };
 use algonius_warden::confinement::network_access::NetworkAccess;
 use algonius_warden::{LaunchRequest, RootCapabilities};
-use nix::unistd::{AccessFlags, access, geteuid};
+use nix::unistd::geteuid;
 use tokio::task::spawn_blocking;
 
 use super::context::SharedDriverContext;
 use super::program_environment::InheritedVariables;
 use crate::drivers::files::scratch_dir::TEMPORARY_FOLDER;
 use crate::drivers::files::scratch_slots::ScratchSlot;
+use crate::drivers::start_faults::check_executable;
 
 /// Variable that names that folder.
 const TMPDIR_VARIABLE: &str = "TMPDIR";
@@ -37,9 +37,9 @@ const TMPDIR_VARIABLE: &str = "TMPDIR";
 const SETUID_BIT: u32 = 0o4000;
 
 /// Clause about files of the note on a refusal.
-const REFUSED_FILES: &str = "its sandbox lets it change only its own folder, its temporary folder and what \
-     `sandbox.writable` names, and nothing that `sandbox.protected` names; it does not let it read \
-     the service's own files";
+const REFUSED_FILES: &str = "its sandbox lets it change only its own folder, its temporary folder, shared memory if \
+     `sandbox.shared_memory` permits it, and what `sandbox.writable` names, and nothing that `sandbox.protected` names; \
+     it does not let it read the service's own files";
 
 /// Clause about the network of the note on a refusal.
 const REFUSED_NETWORK: &str = "its sandbox lets it use no network (`sandbox.network`)";
@@ -143,13 +143,14 @@ pub(super) fn is_confined(work: &AttemptWork, program: &ProgramSpec) -> bool {
     SandboxSubject::for_attempt(program, work).is_confined()
 }
 
-/// Returns the note on an attempt that failed and complains of a refusal.
-pub(super) fn refusal_note(access: Access, sandbox: &Sandbox) -> String {
+/// Returns the note on an attempt that failed and complains of a refusal, of this path if it names one.
+pub(super) fn refusal_note(access: Access, sandbox: &Sandbox, path: Option<&str>) -> String {
     let guards_files = sandbox.guards_files(access) || sandbox.needs_bubblewrap();
     let files = guards_files.then_some(REFUSED_FILES);
     let network = (!sandbox.allows_network).then_some(REFUSED_NETWORK);
     let clauses: Vec<_> = files.into_iter().chain(network).collect();
-    format!("its error output complains of a refusal: {}", clauses.join("; "))
+    let path = path.map(|path| format!(" of `{path}`")).unwrap_or_default();
+    format!("its error output complains of a refusal{path}: {}", clauses.join("; "))
 }
 
 /// Plans the sandbox of a program that works in `workspace`. Lists folders again if one has changed since the
@@ -175,7 +176,8 @@ pub(super) async fn plan(
             return Ok(SandboxPlan::Domain { network });
         }
         let readable = readable_paths(context).await?;
-        let files = Some(FileAccess { readable, writable, private_folders });
+        let shared_memory = context.service_paths.shared_memory(sandbox, workspace);
+        let files = Some(FileAccess { readable, writable, private_folders, shared_memory });
         return Ok(SandboxPlan::Slot(Domain { files, network }));
     }
     let service_files = context.service_paths.service_files();
@@ -331,7 +333,6 @@ impl LaunchSandbox {
     pub(super) fn apply(self, mut launch: LaunchRequest) -> Result<LaunchRequest, Failure> {
         let Self { ruleset, view, root_capabilities } = self;
         if let Some((view, bubblewrap)) = view {
-            // The wrapper could report a missing program only as text.
             check_executable(&launch.program)?;
             let wrapper = view.build_wrapper_command(&bubblewrap, &launch.program);
             launch.wrapper = Some(wrapper.map_err(|error| view_failure(&error))?);
@@ -357,10 +358,6 @@ impl LaunchSandbox {
 pub(super) fn hidden_paths(program: &ProgramSpec, context: &SharedDriverContext) -> Vec<PathBuf> {
     let service = context.service_paths.unreadable();
     service.into_iter().chain(program.sandbox.hidden.iter().cloned()).collect()
-}
-
-fn check_executable(program: &Path) -> Result<(), Failure> {
-    access(program, AccessFlags::X_OK).map_err(|errno| spawn_failure(errno as i32))
 }
 
 fn view_failure(error: &ViewError) -> Failure {

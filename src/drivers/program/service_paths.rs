@@ -4,8 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
+use algonius_actors::model::host::sandbox::{Sandbox, SharedMemoryAccess};
 use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
 use algonius_warden::confinement::landlock::{AllowList, ReadablePaths};
+
+/// Folder of the memory that programs share by name: semaphores and segments of POSIX. Python's `multiprocessing` and
+/// databases need it for their own processes.
+const SHARED_MEMORY_FOLDER: &str = "/dev/shm";
 
 /// Files of the service. Cheap to share.
 #[derive(Debug, Default)]
@@ -21,6 +26,8 @@ pub struct ServicePaths(
 struct ProtectedPaths {
     service_files: Arc<ProtectedServiceFiles>,
     allow_list: AllowList,
+    /// Folder of shared memory without links, if no file of the service is in it.
+    shared_memory: Option<PathBuf>,
 }
 
 impl ServicePaths {
@@ -36,8 +43,10 @@ impl ServicePaths {
     /// Replaces the files. A running program keeps those of its start. May block.
     pub fn set(&self, service_files: ProtectedServiceFiles) {
         let allow_list = AllowList::new(service_files.unreadable.clone());
+        let shared_memory = find_shared_memory(Path::new(SHARED_MEMORY_FOLDER), &service_files);
+        let service_files = Arc::new(service_files);
         self.with_paths(|paths| {
-            *paths = ProtectedPaths { service_files: Arc::new(service_files), allow_list }
+            *paths = ProtectedPaths { service_files, allow_list, shared_memory }
         });
     }
 
@@ -56,6 +65,18 @@ impl ServicePaths {
         self.with_paths(|paths| paths.allow_list.current())
     }
 
+    /// Returns the folder of shared memory without links, if a program with this sandbox may change it: neither a file
+    /// of the service nor a working folder of the program is in it, because a read-only agent must not change that.
+    pub(super) fn shared_memory(&self, sandbox: &Sandbox, workspace: &Path) -> Option<PathBuf> {
+        if sandbox.shared_memory == SharedMemoryAccess::Refused {
+            return None;
+        }
+        let folder = self.with_paths(|paths| paths.shared_memory.clone())?;
+        let roots = sandbox.roots.iter().flat_map(|roots| &roots.working_dirs);
+        let mut working_dirs = roots.map(PathBuf::as_path).chain([workspace]);
+        (!working_dirs.any(|path| path.starts_with(&folder))).then_some(folder)
+    }
+
     /// Returns true if a path is one of the files that programs may not read, or is below one.
     pub(super) fn is_unreadable(&self, path: &Path) -> bool {
         self.service_files().unreadable.iter().any(|hidden| path.starts_with(hidden))
@@ -63,13 +84,7 @@ impl ServicePaths {
 
     /// Returns true if a program that may change this folder would reach a file that programs may not change.
     pub(super) fn is_exposed_by(&self, folder: &Path) -> bool {
-        let service_files = self.service_files();
-        let overlaps = |file: &PathBuf| file.starts_with(folder) || folder.starts_with(file);
-        // A file of the service may be a link, and whoever changes the folder of its target changes the file.
-        let real_path =
-            |file: &PathBuf| file.canonicalize().unwrap_or_else(|_missing| file.clone());
-        let mut files = service_files.unreadable.iter().chain(&service_files.unwritable);
-        files.any(|file| overlaps(file) || overlaps(&real_path(file)))
+        is_exposed(&self.service_files(), folder)
     }
 
     /// Returns the files that programs may not read.
@@ -79,5 +94,63 @@ impl ServicePaths {
 
     fn with_paths<T>(&self, operation: impl FnOnce(&mut ProtectedPaths) -> T) -> T {
         operation(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Returns the path of the folder without links, unless a file of the service is in it: a rule applies to everything
+/// below a folder, without exceptions.
+fn find_shared_memory(folder: &Path, service_files: &ProtectedServiceFiles) -> Option<PathBuf> {
+    let real_path = folder.canonicalize().ok()?;
+    // A file that does not exist yet has no real path, so the path as it is written counts too.
+    let is_exposed = is_exposed(service_files, folder) || is_exposed(service_files, &real_path);
+    (!is_exposed).then_some(real_path)
+}
+
+/// Returns true if a program that may change this folder would reach a file that programs may not change.
+fn is_exposed(service_files: &ProtectedServiceFiles, folder: &Path) -> bool {
+    let overlaps = |file: &PathBuf| file.starts_with(folder) || folder.starts_with(file);
+    // A file of the service may be a link, and whoever changes the folder of its target changes the file.
+    let real_path = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_missing| file.clone());
+    let mut files = service_files.unreadable.iter().chain(&service_files.unwritable);
+    files.any(|file| overlaps(file) || overlaps(&real_path(file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn shared_memory_with_a_file_of_the_service_is_not_granted() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let [real, link, elsewhere] = ["real", "link", "elsewhere"].map(|name| root.join(name));
+        fs::create_dir_all(real.join("service")).unwrap();
+        fs::create_dir(&elsewhere).unwrap();
+        symlink(&real, &link).unwrap();
+        symlink(real.join("service"), elsewhere.join("data")).unwrap();
+        let with_unreadable = |path: PathBuf| ProtectedServiceFiles {
+            unreadable: vec![path],
+            ..ProtectedServiceFiles::default()
+        };
+        let granted = |files: &ProtectedServiceFiles| {
+            [&real, &link].map(|folder| find_shared_memory(folder, files))
+        };
+        let all = [Some(real.clone()), Some(real.clone())];
+        assert_eq!(granted(&with_unreadable(elsewhere.join("other"))), all);
+        assert_eq!(granted(&with_unreadable(real.join("service"))), [None, None]);
+        assert_eq!(granted(&with_unreadable(link.join("service"))), [None, None]);
+        // Not there yet, and named by the link or the folder.
+        assert_eq!(granted(&with_unreadable(real.join("later"))), [None, None]);
+        assert_eq!(find_shared_memory(&link, &with_unreadable(link.join("later"))), None);
+        assert_eq!(granted(&with_unreadable(elsewhere.join("data"))), [None, None]);
+        let unwritable = ProtectedServiceFiles {
+            unwritable: vec![real.join("service")],
+            ..ProtectedServiceFiles::default()
+        };
+        assert_eq!(granted(&unwritable), [None, None]);
+        assert_eq!(find_shared_memory(&root.join("missing"), &unwritable), None);
     }
 }

@@ -6,7 +6,7 @@ mod received_answer;
 
 use std::sync::Arc;
 
-use algonius_actors::decide::classify::success_evaluation::{AttemptOutcome, evaluate_attempt};
+use algonius_actors::decide::classify::success_evaluation::AttemptOutcome;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::AttemptId;
@@ -28,6 +28,7 @@ use super::session_resume::{self, AttemptSession};
 use crate::drivers::adapters::event_reader::EventSummary;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::line_limit::max_line_bytes;
+use crate::drivers::start_faults::evaluate_ended_attempt;
 use crate::drivers::stdio::protocol::StdioTurn;
 
 /// Runs one message from its order to its end. Whatever the result, the program is then back in the pool, or nothing of
@@ -222,7 +223,7 @@ impl SessionTurn {
             reported_result,
             ended_at,
         };
-        let result = evaluate_attempt(&self.attempt.program, &attempt_outcome);
+        let result = evaluate_ended_attempt(&self.attempt.program, &attempt_outcome).await;
         if result.is_ok() {
             reporter.publish_answer(text.raw());
         }

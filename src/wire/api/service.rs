@@ -15,7 +15,8 @@ pub struct HealthStatus {
 pub struct Readiness {
     /// Readiness of the service.
     pub status: ReadinessStatus,
-    /// Reasons why the service is not ready: `draining`, `tree`, `ledger`.
+    /// Reasons why the service is not ready: `draining`, `tree`, `ledger`, `runtime-folder`, `data-folder`,
+    /// `process-holder`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
 }

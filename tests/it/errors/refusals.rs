@@ -1,5 +1,7 @@
 //! Refusals of a request for new work, before there is a task.
 
+use std::fs;
+
 use super::{CANARY, Code, ErrorRequest, RequestKind, assert_snapshot};
 use crate::harness::disk::SmallDisk;
 use crate::harness::{
@@ -185,4 +187,23 @@ async fn pressure_errors_are_the_same_on_every_interface() {
         Code::LedgerUnavailable,
         &request.send_over_all_transports(&service).await,
     );
+}
+
+#[tokio::test]
+async fn an_unready_service_refuses_alike_on_every_interface() {
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let run = fs::canonicalize(service.setup.test_folder().join("run")).unwrap();
+    fs::rename(&run, run.with_file_name("aside")).unwrap();
+    while fs::write(&run, "").is_err() {
+        // The service has created the folder again; not even root can create one in a file.
+        fs::remove_dir_all(&run).unwrap_or_default();
+    }
+    poll_until("the refusal", async || {
+        let response = service.call("echo", "message/send", &message_params("x")).await;
+        (response.error_code() == "service-unready").then_some(())
+    })
+    .await;
+    let request = ErrorRequest::send(&service, "echo", CANARY);
+    let responses = request.send_over_all_transports(&service).await;
+    assert_snapshot(&service, "service-unready", Code::ServiceUnready, &responses);
 }

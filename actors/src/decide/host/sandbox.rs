@@ -197,16 +197,6 @@ fn landlock_enforcement(access: Access, sandbox: &Sandbox, version: Option<u32>)
     }
 }
 
-/// Returns true if the output of a failed program complains about refused access. The result is a guess from the
-/// program's messages, so it explains a failure and never causes one.
-#[must_use]
-pub fn reports_denied_access(stderr: &str) -> bool {
-    const ACCESS_ERRORS: [&str; 4] =
-        ["EACCES", "EXDEV", "permission denied", "read-only file system"];
-    let text = stderr.to_lowercase();
-    ACCESS_ERRORS.iter().any(|word| text.contains(&word.to_lowercase()))
-}
-
 /// Returns true if bubblewrap reports that it could not start the program. Only its message shows this, so the result
 /// is false for every program with output.
 #[must_use]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use crate::model::host::host_fault::HostFault;
 use crate::model::host::pressure::Shortage;
 use crate::model::id::{AgentId, ScheduleId};
 use crate::model::observation::alert::{AlertCause, AlertSpec};
@@ -26,6 +27,8 @@ pub enum AlertInput {
     BudgetUsed(AgentId, u64, Duration),
     /// An agent is not restarted.
     Quarantined(AgentId),
+    /// These preconditions of all executions are not fulfilled.
+    HostFaults(Vec<HostFault>),
     /// These resources of the machine are short.
     Shortages(Vec<Shortage>),
     /// The disk of the ledger has this number of free bytes.
@@ -94,7 +97,14 @@ pub fn step(
                 &mut changes,
             );
         }
-        AlertInput::Shortages(shortages) => tracker.update_shortages(&shortages, &mut changes),
+        AlertInput::HostFaults(faults) => {
+            let names = faults.iter().map(|fault| fault.as_str().to_owned()).collect();
+            tracker.update_subjects(AlertCause::ServiceUnready, names, &mut changes);
+        }
+        AlertInput::Shortages(shortages) => {
+            let words = shortages.iter().map(|shortage| shortage.as_words().to_owned()).collect();
+            tracker.update_subjects(AlertCause::Pressure, words, &mut changes);
+        }
         AlertInput::LedgerFreeBytes(bytes) => tracker.update_free_space(bytes, spec, &mut changes),
         AlertInput::PushAbandoned(failures) => {
             let (key, until) = ((AlertCause::PushGivenUp, String::new()), now + spec.linger);
@@ -189,17 +199,19 @@ impl AlertTracker {
         }
     }
 
-    /// Opens an alert for each short resource, and closes each alert whose resource is no longer short.
-    fn update_shortages(&mut self, shortages: &[Shortage], changes: &mut Vec<AlertChange>) {
-        let subjects: Vec<_> =
-            shortages.iter().map(|shortage| shortage.as_words().to_owned()).collect();
-        let has_ended =
-            |key: &&AlertKey| key.0 == AlertCause::Pressure && !subjects.contains(&key.1);
+    /// Opens an alert of the cause for each subject, and closes those of other subjects.
+    fn update_subjects(
+        &mut self,
+        cause: AlertCause,
+        subjects: Vec<String>,
+        changes: &mut Vec<AlertChange>,
+    ) {
+        let has_ended = |key: &&AlertKey| key.0 == cause && !subjects.contains(&key.1);
         for key in self.open.keys().filter(has_ended).cloned().collect::<Vec<_>>() {
             self.close(key, changes);
         }
         for subject in subjects {
-            self.open((AlertCause::Pressure, subject), None, (1, 0), changes);
+            self.open((cause, subject), None, (1, 0), changes);
         }
     }
 

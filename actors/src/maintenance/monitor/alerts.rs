@@ -13,7 +13,7 @@ pub(in crate::maintenance::monitor) type OpenAlerts = BTreeMap<AlertKey, Alert>;
 impl MonitorData {
     /// Applies an input. No other function opens or closes alerts.
     pub(in crate::maintenance::monitor) fn observe(&mut self, alert_input: AlertInput) {
-        let (now, spec) = (self.start_instant.elapsed(), self.args.alert_spec);
+        let (now, spec) = (self.start_instant.elapsed(), self.args.settings.alert_spec);
         let (tracker, changes) = step(std::mem::take(&mut self.tracker), alert_input, now, &spec);
         self.tracker = tracker;
         for change in changes {

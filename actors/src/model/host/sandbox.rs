@@ -24,6 +24,8 @@ pub struct Sandbox {
     /// True if the agent may use the network. Otherwise it gets no socket except Unix sockets and the list of
     /// network devices; in bubblewrap it has an empty network.
     pub allows_network: bool,
+    /// Use of the machine's shared memory. In bubblewrap the agent has a shared memory of its own, whatever this says.
+    pub shared_memory: SharedMemoryAccess,
     /// Mechanism that enforces the sandbox; by default the best available one.
     pub isolation: Option<Isolation>,
     /// Absolute paths that are hidden from the agent: folders and files appear empty.
@@ -57,6 +59,7 @@ impl Default for Sandbox {
             required: IsolationRequirement::Nothing,
             writable: None,
             allows_network: true,
+            shared_memory: SharedMemoryAccess::Allowed,
             isolation: None,
             hidden: Vec::new(),
             protected: Vec::new(),
@@ -64,6 +67,15 @@ impl Default for Sandbox {
             roots: None,
         }
     }
+}
+
+/// Use of the machine's shared memory by an agent that may change only some files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedMemoryAccess {
+    /// The agent may create, change and remove semaphores and shared memory.
+    Allowed,
+    /// The agent may only read it.
+    Refused,
 }
 
 /// Least isolation with which an agent is started.

@@ -23,6 +23,8 @@ pub enum AlertCause {
     ScheduleFailing,
     /// An agent has used most of its budget of this day.
     BudgetNearlySpent,
+    /// A precondition of all executions is not fulfilled, so that the service accepts no new work.
+    ServiceUnready,
     /// A resource of the machine is short.
     Pressure,
     /// The disk of the ledger is nearly full.
@@ -39,6 +41,7 @@ impl AlertCause {
         Self::FailureStreak,
         Self::ScheduleFailing,
         Self::BudgetNearlySpent,
+        Self::ServiceUnready,
         Self::Pressure,
         Self::LedgerNearlyFull,
         Self::PushGivenUp,
@@ -53,6 +56,7 @@ impl AlertCause {
             Self::FailureStreak => "failure-streak",
             Self::ScheduleFailing => "schedule-failing",
             Self::BudgetNearlySpent => "budget-nearly-spent",
+            Self::ServiceUnready => "service-unready",
             Self::Pressure => "pressure",
             Self::LedgerNearlyFull => "ledger-nearly-full",
             Self::PushGivenUp => "push-given-up",
@@ -75,7 +79,8 @@ pub enum AlertPhase {
 pub struct Alert {
     /// Cause of the alert.
     pub cause: AlertCause,
-    /// Subject of the alert: an agent, an endpoint or a short resource; empty if the cause has only one subject.
+    /// Subject of the alert: an agent, an endpoint, a precondition or a short resource; empty if the cause has only one
+    /// subject.
     pub subject: String,
     /// Start time of the alert.
     pub since: DateTime<Utc>,

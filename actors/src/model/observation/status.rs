@@ -11,6 +11,7 @@ use crate::model::agent::quota::{CredentialName, DeferralCause};
 use crate::model::agent::{AgentKind, AgentSpec};
 use crate::model::execution::usage::UsageReading;
 use crate::model::execution::{AttemptId, ExecutionState, Outcome};
+use crate::model::host::host_fault::HostFault;
 use crate::model::host::pressure::Pressure;
 use crate::model::host::resources::LimitEnforcement;
 use crate::model::host::sandbox::Confinement;
@@ -363,6 +364,9 @@ pub struct TreeStatus {
     /// Status of the monitor.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monitor: Option<ActorStatus>,
+    /// Preconditions of all executions that are not fulfilled; the service accepts no new work while there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub faults: Vec<HostFault>,
     /// Resource pressure of the machine, once it was read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pressure: Option<Pressure>,

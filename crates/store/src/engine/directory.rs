@@ -1,8 +1,8 @@
 //! Data directory: private to its user, and locked against a second daemon.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +27,21 @@ pub(crate) struct DataDirectory {
     pub(crate) database: PathBuf,
     /// Lock against other daemons.
     pub(crate) lock: DirectoryLock,
+}
+
+/// Identity of a file, which stays the same while the file has the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// Returns the identity of the file at a path.
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        Ok(Self { device: metadata.dev(), inode: metadata.ino() })
+    }
 }
 
 /// Creates the missing parts of a data directory and locks it.

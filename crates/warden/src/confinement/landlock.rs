@@ -52,6 +52,9 @@ pub struct FileAccess {
     pub writable: Vec<PathBuf>,
     /// Folders that the service has created for the program, which it may change too.
     pub private_folders: Vec<PathBuf>,
+    /// Folder of shared memory in which the program may create, change and remove files, as a path without links. The
+    /// rule applies to everything below it.
+    pub shared_memory: Option<PathBuf>,
 }
 
 /// Devices without stored data, and the terminals that a program creates for others.
@@ -71,7 +74,9 @@ mod right {
     pub(super) const EXECUTE: u64 = 1;
     pub(super) const WRITE_FILE: u64 = 1 << 1;
     pub(super) const READ_FILE: u64 = 1 << 2;
+    pub(super) const REMOVE_FILE: u64 = 1 << 5;
     pub(super) const MAKE_CHAR: u64 = 1 << 6;
+    pub(super) const MAKE_REGULAR: u64 = 1 << 8;
     pub(super) const MAKE_BLOCK: u64 = 1 << 11;
     /// The nine rights from removing a folder to creating a symbolic link.
     pub(super) const REMOVE_AND_MAKE: u64 = 0b1_1111_1111 << 4;
@@ -150,6 +155,12 @@ impl Domain {
         for device in open_devices()? {
             add_rule(&ruleset, device, right::READ_FILE | right::WRITE_FILE)?;
         }
+        if let Some(path) = &access.shared_memory
+            && let Some(folder) = AllowedPath::open(path)?
+            && folder.path()? == *path
+        {
+            add_rule(&ruleset, &folder, shared_memory_rights(version))?;
+        }
         for allowed in access.readable.open() {
             add_rule(&ruleset, &allowed, right::READ)?;
         }
@@ -219,6 +230,13 @@ fn open_devices() -> io::Result<&'static [AllowedPath]> {
     let opened_devices = DEVICES.iter().map(|device| AllowedPath::open(Path::new(device)));
     let opened_devices = opened_devices.filter_map(Result::transpose).collect::<io::Result<_>>()?;
     Ok(OPEN_DEVICES.get_or_init(|| opened_devices))
+}
+
+/// Returns the rights to create, use and remove shared memory. They permit no folder, symbolic link, socket
+/// or pipe there.
+fn shared_memory_rights(version: u32) -> u64 {
+    let truncate = if version >= 3 { right::TRUNCATE } else { 0 };
+    right::READ_FILE | right::WRITE_FILE | right::MAKE_REGULAR | right::REMOVE_FILE | truncate
 }
 
 /// Returns every right to change a file or a folder that a version knows.

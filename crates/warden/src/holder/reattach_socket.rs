@@ -95,15 +95,15 @@ impl Drop for ReattachSocket {
 }
 
 impl ProcessHolder {
-    /// Opens the reattachment socket once. Without it no supervisor can attach, and everything ends in time.
+    /// Opens the reattachment socket, and closes the previous one: its folder was removed. Without a socket no
+    /// supervisor can attach, and everything ends in time. A supervisor that needs no socket sends no folder.
     pub(super) fn open_reattach_socket(
         &mut self,
         name: &[u8],
         key: SecretValue,
         fds: Vec<OwnedFd>,
     ) {
-        let folder = fds.into_iter().next().filter(|_| self.reattach_socket.is_none());
-        let Some(folder) = folder else { return };
+        let Some(folder) = fds.into_iter().next() else { return };
         let name = String::from_utf8_lossy(name).into_owned();
         // An invalid key could never be proved.
         let Some(key) = HolderKey::from_secret(key) else { return };

@@ -49,6 +49,8 @@ pub(crate) struct HolderLink {
     order_sender: mpsc::UnboundedSender<OutgoingOrder>,
     programs: watch::Sender<HashMap<u64, Arc<ProgramHandle>>>,
     state: watch::Sender<LinkState>,
+    /// Name of the socket at which the next process instance of the service finds the process holder.
+    socket_name: watch::Sender<Option<String>>,
     /// Secret that an earlier supervisor stored in the process holder.
     stored_secret: OnceLock<Vec<u8>>,
     next_slot: AtomicU64,
@@ -70,11 +72,12 @@ impl HolderLink {
         let (order_sender, order_receiver) = mpsc::unbounded_channel();
         let (programs, state) = (watch::Sender::default(), watch::Sender::default());
         let (next_slot, is_detached) = (AtomicU64::new(0), AtomicBool::new(false));
-        let stored_secret = OnceLock::new();
+        let (socket_name, stored_secret) = (watch::Sender::default(), OnceLock::new());
         let link = Arc::new(Self {
             order_sender,
             programs,
             state,
+            socket_name,
             stored_secret,
             next_slot,
             is_detached,
@@ -154,6 +157,24 @@ impl HolderLink {
 
     pub(crate) fn programs(&self) -> Vec<Arc<ProgramHandle>> {
         self.programs.borrow().values().map(Arc::clone).collect()
+    }
+
+    /// Returns true if the process holder has not created its socket again.
+    pub(crate) fn has_no_socket(&self) -> bool {
+        self.socket_name.borrow().is_none()
+    }
+
+    /// Records that the process holder has not created its socket again.
+    pub(crate) fn give_up_socket(&self) {
+        self.socket_name.send_replace(None);
+    }
+
+    pub(crate) fn socket_name(&self) -> Option<String> {
+        self.socket_name.borrow().clone()
+    }
+
+    pub(crate) fn set_socket_name(&self, name: String) {
+        self.socket_name.send_replace(Some(name));
     }
 
     /// Returns the secret that an earlier supervisor stored in the process holder, after everything is listed.

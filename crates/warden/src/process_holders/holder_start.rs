@@ -1,18 +1,20 @@
 //! Start of the process holder for new programs, and its replacement when it is lost.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::time::timeout;
 
 use super::holder_command::HolderCommand;
 use super::holder_link::HolderLink;
-use super::reattach::fresh_socket_name;
 use super::{ProcessHolders, RESPONSE_TIMEOUT};
+use crate::output::memory_account::OutputMemory;
 use crate::process::lost_processes;
-use crate::protocol::frame::{FRAME_VERSION, HolderOrder};
+use crate::protocol::frame::HolderOrder;
 use crate::protocol::packet;
 
 impl ProcessHolders {
@@ -26,10 +28,18 @@ impl ProcessHolders {
         if let Some(lost_link) = current.take() {
             lost_processes::end_lost_holder(lost_link.state().pid, self.options.instance).await;
         }
-        let link = self.start_holder().await?;
+        let started = self.start_holder().await;
+        // Relaxed, because no other data depends on it.
+        self.has_failed_start.store(started.is_err(), Ordering::Relaxed);
+        let link = started?;
         *current = Some(Arc::clone(&link));
         self.current_link_snapshot.send_replace(Some(Arc::clone(&link)));
         Ok(link)
+    }
+
+    /// Starts a process holder if the latest start of one failed. Returns false if that fails too.
+    pub async fn ensure_holder(&self) -> bool {
+        !self.has_failed_start.load(Ordering::Relaxed) || self.current_holder().await.is_ok()
     }
 
     async fn start_holder(&self) -> io::Result<Arc<HolderLink>> {
@@ -39,16 +49,11 @@ impl ProcessHolders {
         let mut command = Command::new(program);
         command.arg0("algonius").args(args).env_clear().current_dir("/");
         command.stdin(Stdio::from(child_socket)).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn()?;
+        let child = command.spawn()?;
         drop(command); // It holds the other end; with it open here, the end of the process holder would go unnoticed.
-        let link = HolderLink::open(own_socket, self.options.memory.clone())?;
-        let name = fresh_socket_name(self.options.instance).into_bytes();
-        let reattach_grace_ms =
-            u64::try_from(self.options.reattach_grace.as_millis()).unwrap_or(u64::MAX);
-        let key = self.key.secret();
+        let (link, mut child) = open_link(own_socket, self.options.memory.clone(), child)?;
         // The first order, so that the holder knows the version before anything that depends on it.
-        let hello = HolderOrder::Hello { version: FRAME_VERSION, reattach_grace_ms, name, key };
-        link.send_order(hello, vec![Arc::clone(&self.runtime_folder)]);
+        self.runtime_folder.send_hello(&link);
         self.send_secret(&link);
         // In a task of its own, because nobody else reaps the process holder.
         let holder_link = Arc::clone(&link);
@@ -60,7 +65,27 @@ impl ProcessHolders {
             timeout(RESPONSE_TIMEOUT, link.wait_until(|state| state.pid.is_some())).await;
         match start_result.is_ok_and(|state| state.pid.is_some()) {
             true => Ok(link),
-            false => Err(io::Error::other("the process holder did not start")),
+            false => {
+                // It has no program, and may answer later: then nobody would need it.
+                link.send_order(HolderOrder::Shutdown, Vec::new());
+                Err(io::Error::other("the process holder did not start"))
+            }
+        }
+    }
+}
+
+/// Opens the link to a process holder that was just started.
+fn open_link(
+    socket: OwnedFd,
+    memory: OutputMemory,
+    mut child: Child,
+) -> io::Result<(Arc<HolderLink>, Child)> {
+    match HolderLink::open(socket, memory) {
+        Ok(link) => Ok((link, child)),
+        Err(error) => {
+            // Its socket is closed, so the process holder ends, and only has to be reaped.
+            _ = tokio::task::spawn_blocking(move || child.wait());
+            Err(error)
         }
     }
 }

@@ -47,6 +47,7 @@ pub(crate) async fn attach_all(
         match attach(folder, &name, options, key).await {
             Ok(link) => {
                 let held = link.programs().len();
+                link.set_socket_name(name);
                 tracing::info!(pid = link.state().pid, held, "took over process holder");
                 links.push(link);
             }

@@ -15,8 +15,8 @@ use super::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
 /// 3 on both sides prove a key before anything else at a named socket: [`HolderOrder::Challenge`],
 /// [`HolderEvent::ChallengeResponse`], [`HolderOrder::Authenticate`]. Version 4 adds journaled standard input:
 /// [`LaunchFlags::has_stdin_journal`], its two descriptors, and [`HolderOrder::CloseStdin`]. Version 5 adds
-/// [`LaunchFlags::network`].
-pub(crate) const FRAME_VERSION: u64 = 5;
+/// [`LaunchFlags::network`]. Version 6 permits a second [`HolderOrder::Hello`] with another folder.
+pub(crate) const FRAME_VERSION: u64 = 6;
 
 /// First version whose supervisors know [`HolderEvent::StoredSecret`].
 pub(crate) const SECRET_VERSION: u64 = 2;
@@ -26,6 +26,9 @@ pub(crate) const STDIN_JOURNAL_VERSION: u64 = 4;
 
 /// First version whose process holders restrict the network of a program.
 pub(crate) const NETWORK_VERSION: u64 = 5;
+
+/// First version whose process holders open another socket in another folder.
+pub(crate) const SOCKET_RENEWAL_VERSION: u64 = 6;
 
 /// Greatest length of a frame in bytes; a longer spec travels in a memory file.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
@@ -46,7 +49,8 @@ impl fmt::Debug for SecretValue {
 pub(crate) enum HolderOrder {
     /// First order. It has the milliseconds for which the process holder waits for the next supervisor, the name of the
     /// socket for that, and the key that the next supervisor proves there; name and key are empty in the `Hello` of a
-    /// later supervisor. The packet contains the folder of that socket.
+    /// later supervisor. The packet contains the folder of that socket. A supervisor repeats the order when it has
+    /// created that folder again.
     Hello { version: u64, reattach_grace_ms: u64, name: Vec<u8>, key: SecretValue },
     /// Starts a program. The packet contains its three streams, the supervisor's two pipe ends, two memory files, and,
     /// if present, the ruleset, the entry file of the control group, the write end of standard input with its journal,

@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hmac::{Hmac, Mac};
@@ -44,11 +44,39 @@ impl HolderKey {
     /// # Errors
     /// Fails if the file can be neither read nor written.
     pub(crate) fn open(runtime_dir: &Path, instance: Uuid) -> io::Result<Self> {
-        let file = runtime_dir.join(format!("wardens-{}.key", instance.simple()));
-        match read_key_file(&file)? {
-            Some(key) => Ok(key),
-            None => create_key(&file),
+        let file = key_file(runtime_dir, instance);
+        if let Some(key) = read_key_file(&file)? {
+            return Ok(key);
         }
+        let key = Self(SecretValue(random_bytes()));
+        key.write(&file)?;
+        Ok(key)
+    }
+
+    /// Returns true if a runtime directory has a file for the key.
+    pub(crate) fn exists(runtime_dir: &Path, instance: Uuid) -> bool {
+        key_file(runtime_dir, instance).symlink_metadata().is_ok()
+    }
+
+    /// Writes the key into a runtime directory that was created again.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    pub(crate) fn restore(&self, runtime_dir: &Path, instance: Uuid) -> io::Result<()> {
+        self.write(&key_file(runtime_dir, instance))
+    }
+
+    /// Writes the key atomically.
+    fn write(&self, file: &Path) -> io::Result<()> {
+        let temporary = file.with_added_extension(std::process::id().to_string());
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut writer =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        writer.write_all(&self.0.0)?;
+        fs::rename(&temporary, file)
     }
 
     /// Returns the key of these bytes; `None` if they have another length.
@@ -174,6 +202,10 @@ impl AsFd for UnauthenticatedConnection {
     }
 }
 
+fn key_file(runtime_dir: &Path, instance: Uuid) -> PathBuf {
+    runtime_dir.join(format!("wardens-{}.key", instance.simple()))
+}
+
 fn random_bytes() -> Vec<u8> {
     [Uuid::new_v4(), Uuid::new_v4()].iter().flat_map(|id| *id.as_bytes()).collect()
 }
@@ -196,21 +228,6 @@ fn read_key_file(file: &Path) -> io::Result<Option<HolderKey>> {
     let mut bytes = Vec::new();
     File::open(file)?.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(HolderKey::from_secret(SecretValue(bytes)))
-}
-
-/// Writes a new key atomically.
-fn create_key(file: &Path) -> io::Result<HolderKey> {
-    let temporary = file.with_added_extension(std::process::id().to_string());
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let key = HolderKey(SecretValue(random_bytes()));
-    let mut writer =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-    writer.write_all(&key.0.0)?;
-    fs::rename(&temporary, file)?;
-    Ok(key)
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ pub(super) fn read(
         // Without it there is no warning about a writable working folder: a backend claims no workspace.
         working_dir: None,
         has_network: false,
+        has_shared_memory: false,
         is_required: true,
         missing_severity,
     };

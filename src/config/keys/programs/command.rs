@@ -1,10 +1,13 @@
 //! Command of a program, searched on this machine.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use super::search::ProgramSearch;
 use crate::config::diagnostics::{DiagnosticBuilder, FaultCode, Severity, new_diagnostic};
-use crate::config::table::{Positioned, Section};
+use crate::config::table::{ConfigReader, Positioned, Section, SourcePosition};
+use crate::platform::program_file::ProgramFault;
 
 /// Command of a program.
 pub(crate) struct ProgramCommand {
@@ -68,8 +71,11 @@ pub(crate) fn read(
     let file = search.find();
     if file.is_none() {
         let (severity, diagnostic) =
-            missing_command(&command.value, missing_severity, missing_report);
+            missing_command((&command.value, &search), missing_severity, missing_report);
         reader.record_fault(severity, &command.position, diagnostic);
+    }
+    if let Some(file) = &file {
+        warn_if_unexecutable(reader, (file, search_path), &command.position);
     }
     let is_missing = file.is_none();
     let value = file.unwrap_or_else(|| PathBuf::from(&command.value));
@@ -80,19 +86,47 @@ pub(crate) fn read(
     })
 }
 
+/// Warns about a program that was found and cannot be executed.
+pub(crate) fn warn_if_unexecutable(
+    reader: &ConfigReader<'_>,
+    (file, search_path): (&Path, Option<&str>),
+    position: &SourcePosition,
+) {
+    if let Some(fault) = ProgramFault::find(file, search_path) {
+        reader.record_fault(Severity::Warning, position, unexecutable_command(&fault));
+    }
+}
+
+/// Returns the diagnostic about a command that was found and cannot be executed.
+fn unexecutable_command(fault: &ProgramFault) -> DiagnosticBuilder {
+    let diagnostic = new_diagnostic(format!("cannot be executed: {fault}"));
+    match (fault, fault.path()) {
+        (ProgramFault::InterpreterMissing { ends_in_carriage_return: true, .. }, _) => diagnostic
+            .with_hint("save the file with the line ends of Unix; every run fails until then"),
+        (_, Some(path)) if path.to_string_lossy().contains(' ') => diagnostic.with_hint(
+            "write `#!/usr/bin/env -S`, which separates the words; every run fails until then",
+        ),
+        (_, Some(path)) => {
+            let path = path.to_string_lossy();
+            let hint = format!("provide {}; every run fails until then", path.escape_debug());
+            diagnostic.with_hint(hint)
+        }
+        (ProgramFault::UnknownFormat, _) => {
+            diagnostic.with_hint("begin the file with a line such as `#!/bin/sh`")
+        }
+        _ => diagnostic.with_hint("every run fails until the file is replaced"),
+    }
+}
+
 /// Returns the diagnostic about a command that was not found, and its severity.
 ///
 /// A command that can never be found is an error. A program that can still be installed has a report of its own.
 fn missing_command(
-    command: &str,
+    (command, search): (&str, &ProgramSearch),
     missing_severity: Severity,
     missing_report: MissingProgramReport,
 ) -> (Severity, DiagnosticBuilder) {
-    let diagnostic = if command.contains('/') {
-        new_diagnostic("is not an executable file")
-    } else {
-        new_diagnostic("no such program on the PATH")
-    };
+    let diagnostic = new_diagnostic(describe_missing(command, search.command()));
     match command {
         _ if command.starts_with('~') => {
             (missing_severity, diagnostic.with_hint("`~` means nothing here: write the whole path"))
@@ -106,5 +140,25 @@ fn missing_command(
             (missing_report.severity, diagnostic)
         }
         _ => (missing_severity, diagnostic),
+    }
+}
+
+/// Returns the reason for which a command is no program. `path` is its file, if the command contains a folder.
+fn describe_missing(command: &str, path: &Path) -> &'static str {
+    if !command.contains('/') {
+        return "no such program on the PATH";
+    }
+    match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => "does not exist",
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            "does not exist: a part of its path is no folder"
+        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            "the service may not enter its folder"
+        }
+        Err(_) => "cannot be examined",
+        Ok(metadata) if metadata.is_dir() => "is a folder",
+        Ok(metadata) if !metadata.is_file() => "is not a regular file",
+        Ok(_) => "may not be executed; `chmod +x` permits it",
     }
 }

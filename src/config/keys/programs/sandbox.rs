@@ -3,7 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::host::sandbox::{Isolation, IsolationRequirement, Sandbox};
+use algonius_actors::model::host::sandbox::{
+    Isolation, IsolationRequirement, Sandbox, SharedMemoryAccess,
+};
 use algonius_actors::model::program::ProgramSpec;
 
 use crate::config::diagnostics::{Severity, new_diagnostic};
@@ -25,6 +27,8 @@ pub(crate) struct SandboxContext<'p> {
     pub(crate) working_dir: Option<&'p Path>,
     /// True if the program may use the network by default.
     pub(crate) has_network: bool,
+    /// True if the program may use the shared memory of the machine by default.
+    pub(crate) has_shared_memory: bool,
     /// True if each sandbox is required by default, and not only one with more restrictions than the access implies.
     pub(crate) is_required: bool,
     /// Severity of a fault of the machine.
@@ -46,6 +50,7 @@ pub(crate) fn read_for_agent(
         command: program.as_ref().map(|program| program.command.as_path()),
         working_dir: program.as_ref().map(|program| program.working_dir.as_path()),
         has_network: true,
+        has_shared_memory: true,
         is_required: false,
         missing_severity,
     };
@@ -62,6 +67,10 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
     let enforce = section.flag("enforce", true);
     let nested = section.flag("nested", false);
     let network = section.flag("network", context.has_network);
+    let shared_memory = match section.flag("shared_memory", context.has_shared_memory) {
+        true => SharedMemoryAccess::Allowed,
+        false => SharedMemoryAccess::Refused,
+    };
     let path_resolver = SandboxPathResolver { home: context.home.clone(), missing_severity };
     let configured = section.texts("writable");
     let writable = configured.as_ref().map(|configured| {
@@ -80,6 +89,7 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
         required: IsolationRequirement::Nothing,
         writable,
         allows_network: network,
+        shared_memory,
         isolation: isolation.as_ref().map(|found| found.value),
         hidden,
         protected,

@@ -38,6 +38,11 @@ impl ProgramSearch {
         files.into_iter().find(|file| is_executable(file))
     }
 
+    /// Returns the file, or the name of a file in the folders of the search path.
+    pub(crate) fn command(&self) -> &Path {
+        &self.command
+    }
+
     /// Returns the name of the program without its folder.
     #[must_use]
     pub fn name(&self) -> Box<str> {

@@ -61,16 +61,23 @@ async fn a_refusal_is_not_repeated_and_hides_its_text() {
 }
 
 #[tokio::test]
-async fn a_closed_port_is_unreachable() {
+async fn each_cause_of_a_failed_connection_has_its_own_sentence() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let closed = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
-    let client = connections().client(Arc::new(model_provider(&base_url)));
-    let Err(CompletionError::Failed(failure)) = client.complete(greeting()).await else {
-        panic!("nothing listens there");
-    };
-    assert_eq!(failure.code, Code::ModelUnavailable);
-    assert_eq!(failure.message, "the provider `local` could not be reached");
+    // The resolver refuses so long a label itself, without a network.
+    let nameless = format!("http://{}.invalid/v1", "x".repeat(64));
+    for (base_url, clause) in [
+        (closed, "refused the connection: nothing listens there"),
+        (nameless, "has a host name that does not resolve"),
+    ] {
+        let client = connections().client(Arc::new(model_provider(&base_url)));
+        let Err(CompletionError::Failed(failure)) = client.complete(greeting()).await else {
+            panic!("nothing listens at {base_url}");
+        };
+        assert_eq!(failure.code, Code::ModelUnavailable);
+        assert_eq!(failure.message, format!("the provider `local` {clause}"));
+    }
 }
 
 #[tokio::test]

@@ -3,11 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use algonius_actors::decide::classify::success_evaluation::{
-    AttemptOutcome, ReportedResult, evaluate_attempt,
-};
+use algonius_actors::decide::classify::success_evaluation::{AttemptOutcome, ReportedResult};
+use algonius_actors::decide::host::denied_access::{find_denied_path, reports_denied_access};
 use algonius_actors::decide::host::resources::refusal_failure;
-use algonius_actors::decide::host::sandbox::{bwrap_failed, reports_denied_access};
+use algonius_actors::decide::host::sandbox::bwrap_failed;
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::{Category, Code};
@@ -26,11 +25,13 @@ use super::read_output::{ProgramOutput, flush_pending_text};
 use crate::drivers::adapters::event_reader::EventSummary;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::channel_writer::ChannelText;
+use crate::drivers::output::display_label::redacted_label;
 use crate::drivers::output::model_retries::exhausted_failure;
 use crate::drivers::output::raw_text::TextStorage;
 use crate::drivers::program::sandbox::{self, is_confined};
 use crate::drivers::program::session_resume::AttemptSession;
 use crate::drivers::program::success_checks::SuccessChecks;
+use crate::drivers::start_faults::{evaluate_ended_attempt, explain_failed_wrapper};
 
 /// Evaluator of one attempt.
 pub(super) struct OutcomeEvaluator {
@@ -110,7 +111,7 @@ impl OutcomeEvaluator {
             output.record_usage(&self.program.usage, reporter).await;
         }
         // Found before the judgement, which consumes the texts.
-        let reports_refusal = output.as_ref().is_ok_and(|output| self.reports_refusal(output));
+        let refusal = output.as_ref().ok().and_then(|output| self.find_refusal(output, reporter));
         let last_lines_of =
             |output: &ProgramOutput| output.redacted_last_lines(&self.answer_location, reporter);
         let last_lines = output.as_ref().ok().filter(|_| commands.is_stopped()).map(last_lines_of);
@@ -131,8 +132,7 @@ impl OutcomeEvaluator {
             failure.last_output = last_lines;
         }
         // The complaint is a guess from standard error, so it explains a failure but never makes one.
-        if reports_refusal && matches!(result, Ok(Err(_))) {
-            let message = sandbox::refusal_note(self.work.spec.access, &self.program.sandbox);
+        if let Some(message) = refusal.filter(|_| matches!(result, Ok(Err(_)))) {
             let recorded = reporter.record_event(EventKind::Warning { message }).await;
             result = recorded.and(result);
         }
@@ -145,9 +145,15 @@ impl OutcomeEvaluator {
         }
     }
 
-    /// Returns true if standard error contains complaints that the sandbox may have caused.
-    fn reports_refusal(&self, output: &ProgramOutput) -> bool {
-        is_confined(&self.work, &self.program) && reports_denied_access(output.stderr.raw())
+    /// Returns the note on complaints in standard error that the sandbox may have caused.
+    fn find_refusal(&self, output: &ProgramOutput, reporter: &Reporter) -> Option<String> {
+        let stderr = output.stderr.raw();
+        if !is_confined(&self.work, &self.program) || !reports_denied_access(stderr) {
+            return None;
+        }
+        let path = find_denied_path(stderr).map(|path| redacted_label(reporter, path));
+        let (access, sandbox) = (self.work.spec.access, &self.program.sandbox);
+        Some(sandbox::refusal_note(access, sandbox, path.as_deref()))
     }
 
     async fn evaluate(
@@ -160,7 +166,8 @@ impl OutcomeEvaluator {
         let stderr = stderr.raw();
         // Bubblewrap reports its own failure in words only, with the exit code 1.
         if bwrap_failed(sandbox::isolation(&self.work), exit, stdout.raw(), stderr) {
-            return Ok(Err(sandbox::setup_failure()));
+            let failure = sandbox::setup_failure();
+            return Ok(Err(explain_failed_wrapper(failure, &self.program.command).await));
         }
         match events {
             Some(summary) => {
@@ -177,7 +184,7 @@ impl OutcomeEvaluator {
         attempt_outcome: &AttemptOutcome<'_>,
         context: (&Reporter, &mut LeaseCommandReceiver),
     ) -> Result<(), Failure> {
-        evaluate_attempt(&self.program, attempt_outcome)?;
+        evaluate_ended_attempt(&self.program, attempt_outcome).await?;
         let Some(checks) = self.checks.lock().await.take() else { return Ok(()) };
         flush_pending_text(context.0).await; // A check may take long: others wait for the permit, and followers for the text.
         self.memory.release().await;

@@ -246,6 +246,7 @@ impl ProgramFixture {
         });
         let holders = Arc::clone(holders.await);
         let (runtime_dir, in_memory) = (self.files_dir(), self.in_memory);
+        fs::create_dir_all(&runtime_dir).unwrap();
         let driver_settings = DriverSettings {
             runtime_dir,
             sockets: Vec::new(),

@@ -1,5 +1,8 @@
 //! Tests of requests that are refused before a process exists, and of refusals by the system.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use algonius_actors::driver::report::Report;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::program::{InputMethod, OutputMethod};
@@ -79,7 +82,43 @@ async fn a_failed_start_is_one_permanent_failure() {
     assert!(missing.message.ends_with("its program `agent` is not installed"), "{missing:?}");
     let closed = program("/etc/passwd", &[]).run_to_end().await.result.unwrap_err();
     assert_eq!(closed.message, "the program may not be executed");
-    let mut homeless = program("/bin/true", &[]);
-    homeless.program.working_dir = "/nowhere".into();
-    assert_eq!(homeless.run_to_end().await.code(), Some(Code::NotStarted));
+    for (folder, message) in [
+        ("/nowhere", "its working folder does not exist"),
+        ("/etc/passwd", "its working folder is a file"),
+    ] {
+        let mut homeless = program("/bin/true", &[]);
+        homeless.program.working_dir = folder.into();
+        let failure = homeless.run_to_end().await.result.unwrap_err();
+        assert_eq!((failure.code, &*failure.message), (Code::NotStarted, message));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_cause_of_a_failed_start_has_its_own_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, expected) in [
+        (
+            "#!/no/such/perl\n",
+            "the program cannot be executed: its interpreter `perl` does not exist",
+        ),
+        (
+            "#!/bin/sh\r\necho\r\n",
+            "the program cannot be executed: its first line ends in a carriage return, so that its interpreter `sh` \
+             does not exist",
+        ),
+        (
+            "#!/usr/bin/env no-such-node\n",
+            "the program cannot be executed: its interpreter `no-such-node` does not exist",
+        ),
+        (
+            "echo no line\n",
+            "the program cannot be executed: it is neither a script with a `#!` line nor a binary of this machine",
+        ),
+    ] {
+        let file = folder.path().join("agent");
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let failure = program(file.to_str().unwrap(), &[]).run_to_end().await.result.unwrap_err();
+        assert_eq!((failure.code, &*failure.message), (Code::NotStarted, expected), "{text:?}");
+    }
 }

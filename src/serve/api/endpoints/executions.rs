@@ -31,6 +31,7 @@ const SUBMIT_ERRORS: &[Code] = &[
     Code::RateLimited,
     Code::Draining,
     Code::Pressure,
+    Code::ServiceUnready,
     Code::QueueFull,
     Code::InvalidParams,
     Code::InputRejected,

@@ -10,6 +10,7 @@ use serde_json::Value;
 use toml::de::DeValue;
 
 use crate::config::diagnostics::{Severity, new_diagnostic};
+use crate::config::keys::programs::command::warn_if_unexecutable;
 use crate::config::keys::programs::search::find_program;
 use crate::config::table::pattern::{parse_regex, read_json_pointer, read_regex};
 use crate::config::table::{ConfigReader, Positioned, Section, ValueBounds, value};
@@ -77,7 +78,11 @@ fn check_command(
         reader.error(&position, "must name a command, and may give its arguments after it");
         return None;
     };
-    let command = find_program(reader, &name.value, search_path).unwrap_or_else(|| {
+    let found = find_program(reader, &name.value, search_path);
+    if let Some(file) = &found {
+        warn_if_unexecutable(reader, (file, search_path), &name.position);
+    }
+    let command = found.unwrap_or_else(|| {
         reader.record_fault(
             missing_severity,
             &name.position,

@@ -1,0 +1,144 @@
+//! Check of the preconditions of all executions: the folders of the service, and its process holder.
+
+use std::io;
+use std::sync::Arc;
+
+use algonius_actors::model::host::host_fault::HostFault;
+use algonius_actors::ports::host_check::HostCheck;
+use algonius_store::Store;
+use algonius_warden::process_holders::ProcessHolders;
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+use tokio::time::Instant;
+
+use crate::app::input_sealer::RuntimeKey;
+use crate::drivers::program::context::SharedDriverContext;
+
+/// Folders of the service, with their contents.
+pub(crate) struct ServiceFolders {
+    /// Context with the runtime folder.
+    pub(crate) context: Arc<SharedDriverContext>,
+    /// Ledger in the data folder.
+    pub(crate) store: Arc<Store>,
+    /// Key of sealed inputs in the runtime folder, if there is one.
+    pub(crate) runtime_key: Option<RuntimeKey>,
+    /// Process holders, with their sockets in the runtime folder.
+    pub(crate) holders: Arc<ProcessHolders>,
+}
+
+/// Check of the service. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ServiceHostCheck {
+    folders: Arc<ServiceFolders>,
+    /// Held during a check, so that only one restores the runtime folder.
+    latest_check: Arc<Mutex<LatestCheck>>,
+}
+
+/// Results of the latest check.
+#[derive(Default)]
+struct LatestCheck {
+    /// Start time and result, if there was a check.
+    result: Option<(Instant, Vec<HostFault>)>,
+    /// Report on the runtime folder. The same report is logged once.
+    folder_report: Option<String>,
+}
+
+impl ServiceHostCheck {
+    pub(crate) fn new(folders: ServiceFolders) -> Self {
+        Self { folders: Arc::new(folders), latest_check: Arc::default() }
+    }
+
+    async fn check(self) -> Vec<HostFault> {
+        let requested_at = Instant::now();
+        let mut latest = self.latest_check.lock().await;
+        // One check answers all requests that waited for its start: anybody may request `/ready`.
+        if let Some((started_at, faults)) = &latest.result
+            && *started_at >= requested_at
+        {
+            return faults.clone();
+        }
+        let started_at = Instant::now();
+        let checks = [
+            (self.has_runtime_folder(&mut latest).await, HostFault::RuntimeFolder),
+            (self.has_data_folder().await, HostFault::DataFolder),
+            (self.folders.holders.ensure_holder().await, HostFault::ProcessHolder),
+        ];
+        let failed = checks.into_iter().filter(|(is_fulfilled, _)| !is_fulfilled);
+        let faults: Vec<_> = failed.map(|(_, fault)| fault).collect();
+        latest.result = Some((started_at, faults.clone()));
+        faults
+    }
+
+    /// Returns true if executions can have folders in the runtime folder. Restores it if a part of it was removed.
+    async fn has_runtime_folder(&self, latest: &mut LatestCheck) -> bool {
+        let folders = Arc::clone(&self.folders);
+        let (report, is_usable) = match spawn_blocking(move || folders.has_runtime_folder()).await {
+            Ok(Ok(true)) => (None, true),
+            Ok(Ok(false)) => match self.restore_runtime_folder().await {
+                Ok(()) => (
+                    Some("it, or a file in it, was removed, and was created again".to_owned()),
+                    true,
+                ),
+                Err(error) => (
+                    Some(format!(
+                        "it, or a file in it, was removed, and cannot be created again: {error}"
+                    )),
+                    false,
+                ),
+            },
+            Ok(Err(error)) => (Some(format!("it cannot be used: {error}")), false),
+            Err(error) => (Some(format!("its check failed: {error}")), false),
+        };
+        if let Some(report) =
+            report.as_ref().filter(|report| latest.folder_report.as_ref() != Some(report))
+        {
+            tracing::warn!(report, "runtime folder");
+        }
+        latest.folder_report = report;
+        is_usable
+    }
+
+    async fn restore_runtime_folder(&self) -> io::Result<()> {
+        self.folders.holders.restore_runtime_folder().await?;
+        let folders = Arc::clone(&self.folders);
+        let restored = spawn_blocking(move || {
+            folders.context.prepare()?;
+            folders.runtime_key.as_ref().map_or(Ok(()), RuntimeKey::restore)
+        });
+        restored.await.map_err(io::Error::other)?
+    }
+
+    async fn has_data_folder(&self) -> bool {
+        let folders = Arc::clone(&self.folders);
+        spawn_blocking(move || folders.store.is_in_place()).await.unwrap_or(false)
+    }
+}
+
+impl ServiceFolders {
+    /// Returns true if the runtime folder is complete. Blocks on the file system.
+    ///
+    /// # Errors
+    /// Fails if it cannot be examined, or cannot be written.
+    fn has_runtime_folder(&self) -> io::Result<bool> {
+        let is_complete = self.holders.has_runtime_folder()?
+            && self.context.is_prepared()
+            && self.runtime_key.as_ref().is_none_or(RuntimeKey::is_in_place);
+        if is_complete {
+            self.context.check_runtime_folder()?;
+        }
+        Ok(is_complete)
+    }
+}
+
+#[async_trait]
+impl HostCheck for ServiceHostCheck {
+    async fn find_faults(&self) -> Vec<HostFault> {
+        // In a task of its own, because a caller that no longer waits must not stop a restoration half-way.
+        let check = tokio::spawn(self.clone().check());
+        check.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the check of the service failed");
+            Vec::new()
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! Preconditions of all executions that are lost while the service runs: it restores what it can, and otherwise refuses
+//! new work, holds its queue and continues after the repair.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::{Service, fake_agent_config, gated_agent_config, message_params, poll_until};
+
+/// Agent that waits for a gate, and one that repeats its input.
+fn agents() -> String {
+    [gated_agent_config("gated", "max_concurrent = 1"), fake_agent_config("echo", "echo", "")]
+        .concat()
+}
+
+/// Real path of a folder that the service has in its test folder: `run` or `state`.
+fn service_folder(service: &Service, name: &str) -> PathBuf {
+    fs::canonicalize(service.setup.test_folder().join(name)).unwrap()
+}
+
+/// Renames a folder, so that it is gone at once.
+fn move_away(path: &Path) {
+    fs::rename(path, path.with_added_extension(Uuid::new_v4().to_string())).unwrap();
+}
+
+/// Replaces a folder, again if the service has created it in between.
+fn replace_until(path: &Path, replace: impl Fn(&Path) -> io::Result<()>) {
+    move_away(path);
+    while replace(path).is_err() {
+        move_away(path);
+    }
+}
+
+/// Waits until the service reports this readiness.
+async fn wait_for_readiness(service: &Service, status: u16, reasons: &[&str]) {
+    let expected = json!(reasons);
+    poll_until(&format!("{status} with {expected}"), async || {
+        let ready = service.get("/ready").await;
+        let found = ready.json()["reasons"].clone();
+        let found = if found.is_null() { json!([]) } else { found };
+        ((ready.status, &found) == (status, &expected)).then_some(())
+    })
+    .await;
+}
+
+/// Waits until new work is refused. Returns the error.
+async fn wait_for_refusal(service: &Service) -> Value {
+    poll_until("a refusal", async || {
+        let response = service.call("echo", "message/send", &message_params("new")).await;
+        let error = response.json()["error"].clone();
+        (response.error_code() == "service-unready").then_some(error)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_removed_runtime_folder_is_created_again() {
+    let mut service = Service::start(&agents()).await;
+    let id = service.start_task("gated", "ann").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
+    assert_eq!(task_outcome(&service.send("echo", "one").await), completed_with("one"));
+    let run = service_folder(&service, "run");
+    let folder = run.join("algonius");
+    let names_before = file_names(&folder);
+    // With agents of other users the folder has this mode.
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o711)).unwrap();
+    move_away(&run);
+    wait_for_readiness(&service, 200, &[]).await;
+    wait_for_file_names(&folder, &names_before).await;
+    let mode = fs::metadata(&folder).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o711, "the folder has its mode again");
+    // A clean-up may remove the contents alone.
+    fs::read_dir(&folder).unwrap().flatten().for_each(|it| _ = fs::remove_file(it.path()));
+    wait_for_file_names(&folder, &names_before).await;
+    for text in ["two", "three"] {
+        assert_eq!(task_outcome(&service.send("echo", text).await), completed_with(text));
+    }
+    // A service that follows finds its programs also if the runtime folder was removed meanwhile
+    service.kill9().await;
+    service.restart().await;
+    service.setup.open_gate("go");
+    assert_eq!(task_outcome(&service.wait_for_end("gated", &id).await), completed_with("ann\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n", "it ran once");
+}
+
+/// Waits until a runtime folder has these contents.
+async fn wait_for_file_names(folder: &Path, expected: &[String]) {
+    poll_until(&format!("{expected:?}"), async || (file_names(folder) == expected).then_some(()))
+        .await;
+}
+
+/// Returns the beginnings of the names in a runtime folder, up to their ids.
+fn file_names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    let kinds = names.map(|name| name.split('-').next().unwrap_or_default().to_owned());
+    // The folder of the scratch slots appears with the next execution.
+    let mut kinds: Vec<_> = kinds.filter(|kind| kind != "scratch").collect();
+    kinds.sort();
+    kinds
+}
+
+#[tokio::test]
+async fn a_lost_runtime_folder_refuses_and_holds_work() {
+    let service = Service::start(&agents()).await;
+    let running = service.start_task("gated", "ann").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
+    let queued = service.start_task("gated", "bob").await;
+    let run = service_folder(&service, "run");
+    // A link could lead the key and the sockets to a folder that an agent can change.
+    let elsewhere = run.with_file_name("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    replace_until(&run.join("algonius"), |path| symlink(&elsewhere, path));
+    wait_for_readiness(&service, 503, &["runtime-folder"]).await;
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    // Not even root can create a folder in a file.
+    replace_until(&run, |path| fs::write(path, ""));
+    wait_for_readiness(&service, 503, &["runtime-folder"]).await;
+    let error = wait_for_refusal(&service).await;
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("its runtime folder is missing or cannot be written"), "{error}");
+    assert!(
+        !error.to_string().contains(run.to_str().unwrap()),
+        "no path reaches a caller: {error}"
+    );
+    let status = service.get("/status").await.json();
+    assert_eq!(status["faults"], json!(["runtime-folder"]), "{status}");
+    assert_eq!(status["alerts"][0]["cause"], "service-unready", "{status}");
+    let text = service.run_command(&["status"], "").await.stdout;
+    assert!(text.contains("fault  runtime-folder: its runtime folder is missing"), "{text}");
+    service.setup.open_gate("go");
+    let task = service.wait_for_end("gated", &running).await;
+    // A precondition that is lost ends no execution, so that running ones continue and queued ones wait
+    assert_eq!(task_outcome(&task), completed_with("ann\n"));
+    let status = service.agent_status("gated").await;
+    assert_eq!(status["queued"][0]["id"], queued.as_str(), "{status}");
+    fs::remove_file(&run).unwrap();
+    fs::create_dir(&run).unwrap();
+    wait_for_readiness(&service, 200, &[]).await;
+    let task = service.wait_for_end("gated", &queued).await;
+    assert_eq!(task_outcome(&task), completed_with("bob\n"));
+    poll_until("the end of the alert", async || {
+        service.get("/status").await.json()["alerts"].is_null().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_data_folder_without_its_ledger_refuses_work() {
+    let service = Service::start(&agents()).await;
+    let state = service_folder(&service, "state");
+    let aside = state.with_file_name("aside");
+    fs::rename(&state, &aside).unwrap();
+    wait_for_readiness(&service, 503, &["data-folder"]).await;
+    let error = wait_for_refusal(&service).await;
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("its data folder was removed or replaced"), "{error}");
+    // A copy is another file: what the service writes never reaches it.
+    fs::create_dir_all(state.join("algonius")).unwrap();
+    fs::copy(aside.join("algonius/ledger.db"), state.join("algonius/ledger.db")).unwrap();
+    wait_for_readiness(&service, 503, &["data-folder"]).await;
+    move_away(&state);
+    fs::rename(&aside, &state).unwrap();
+    wait_for_readiness(&service, 200, &[]).await;
+    poll_until("an answer", async || {
+        let response = service.call("echo", "message/send", &message_params("two")).await;
+        (response.error_code() != "service-unready").then_some(())
+    })
+    .await;
+    assert_eq!(task_outcome(&service.send("echo", "three").await), completed_with("three"));
+}

@@ -1,0 +1,113 @@
+//! Shared memory of a confined agent: programs need it for their own processes, and it gives access to nothing else.
+
+use std::path::Path;
+use std::{env, fs};
+
+use algonius_skips::skip;
+use serde_json::Value;
+
+use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::{Service, Setup};
+use crate::read_only::lacks_requirement;
+
+/// Uses shared memory as the system libraries do, then tries what they never do. Prints what worked.
+const SHARED_MEMORY_SCRIPT: &str = r#"
+name=/dev/shm/algonius-test-$ALGONIUS_EXECUTION_ID
+worked() { printf '%s ' "$1"; }
+(echo x > "$name") 2>/dev/null && worked create
+(echo y >> "$name" && : > "$name") 2>/dev/null && worked change
+ln "$name" "$name.linked" 2>/dev/null && worked link
+mv "$name.linked" "$name.moved" 2>/dev/null && worked rename
+rm "$name.moved" "$name" 2>/dev/null && worked remove
+mkdir "$name.folder" 2>/dev/null && { worked mkdir; rmdir "$name.folder"; }
+mkfifo "$name.fifo" 2>/dev/null && { worked fifo; rm "$name.fifo"; }
+ln -s /etc/passwd "$name.symlink" 2>/dev/null && { worked symlink; rm "$name.symlink"; }
+exit 0
+"#;
+
+fn agent(settings: &str) -> String {
+    format!(
+        "[agents.one]\ncommand = 'sh'\nargs = ['-c', '''{SHARED_MEMORY_SCRIPT}''']\n{settings}\n"
+    )
+}
+
+async fn answer_of(setup: Setup) -> Value {
+    let service = setup.start().await;
+    let task = service.send("one", "x").await;
+    assert_eq!(task_outcome(&task).0, "completed", "{task}");
+    task["artifacts"][0]["parts"][0]["text"].clone()
+}
+
+/// Returns the answer of an agent with these settings.
+async fn answer(settings: &str) -> Value {
+    answer_of(Setup::new(&agent(settings))).await
+}
+
+/// Returns whether agents get no shared memory here; records the skip then.
+fn lacks_shared_memory() -> bool {
+    let folder = Path::new("/dev/shm");
+    let is_usual = folder.canonicalize().is_ok_and(|path| path == folder)
+        && !env::temp_dir().starts_with(folder)
+        && tempfile::tempfile_in(folder).is_ok();
+    if !is_usual {
+        skip("needs /dev/shm, and temporary folders elsewhere");
+    }
+    !is_usual || lacks_requirement("Landlock 3")
+}
+
+#[tokio::test]
+async fn a_read_only_agent_uses_shared_memory() {
+    if lacks_shared_memory() {
+        return;
+    }
+    let landlock = "sandbox.isolation = 'landlock'";
+    assert_eq!(answer(landlock).await, "create change link rename remove ");
+    let refused = format!("{landlock}\nsandbox.shared_memory = false");
+    assert_eq!(answer(&refused).await, "");
+}
+
+#[tokio::test]
+async fn a_runtime_folder_in_shared_memory_prevents_its_use() {
+    if lacks_shared_memory() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let settings = format!("runtime_dir = '{}'", folder.path().join("run").display());
+    let landlock = agent("sandbox.isolation = 'landlock'");
+    // A rule for the folder would open the service's own files in it.
+    assert_eq!(answer_of(Setup::with_server_settings(&settings, &landlock)).await, "");
+}
+
+#[tokio::test]
+async fn a_workspace_in_shared_memory_stays_read_only() {
+    if lacks_shared_memory() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let workspace = folder.path().display();
+    let script = "echo x > made 2>/dev/null && echo changed; exit 0";
+    let agents = format!(
+        "[agents.one]\ncommand = 'sh'\nargs = ['-c', '{script}']\nworking_dir = '{workspace}'\n\
+         sandbox.isolation = 'landlock'\n"
+    );
+    assert_eq!(answer_of(Setup::new(&agents)).await, "");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_wrapped_agent_has_a_shared_memory_of_its_own() {
+    if lacks_shared_memory() || lacks_requirement("bubblewrap") {
+        return;
+    }
+    let folder = Path::new("/dev/shm");
+    let foreign = tempfile::NamedTempFile::new_in(folder).unwrap();
+    let name = foreign.path().display();
+    let own = folder.join(format!("own-{}", std::process::id()));
+    let script = format!("echo x > {} && test ! -e {name} && echo alone", own.display());
+    let agents = format!(
+        "[agents.one]\ncommand = 'sh'\nargs = ['-c', '{script}']\nsandbox.isolation = 'bubblewrap'\n"
+    );
+    let service = Service::start(&agents).await;
+    assert_eq!(task_outcome(&service.send("one", "x").await), completed_with("alone\n"));
+    assert!(fs::metadata(own).is_err(), "it is not that of the machine");
+}
