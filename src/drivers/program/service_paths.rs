@@ -109,7 +109,7 @@ fn find_shared_memory(folder: &Path, service_files: &ProtectedServiceFiles) -> O
 /// Returns true if a program that may change this folder would reach a file that programs may not change.
 fn is_exposed(service_files: &ProtectedServiceFiles, folder: &Path) -> bool {
     let overlaps = |file: &PathBuf| file.starts_with(folder) || folder.starts_with(file);
-    // A file of the service may be a link, and whoever changes the folder of its target changes the file.
+    // A file of the service may be a link, and a change of the folder of its target changes the file.
     let real_path = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_missing| file.clone());
     let mut files = service_files.unreadable.iter().chain(&service_files.unwritable);
     files.any(|file| overlaps(file) || overlaps(&real_path(file)))

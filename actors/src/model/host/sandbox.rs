@@ -24,7 +24,7 @@ pub struct Sandbox {
     /// True if the agent may use the network. Otherwise it gets no socket except Unix sockets and the list of
     /// network devices; in bubblewrap it has an empty network.
     pub allows_network: bool,
-    /// Use of the machine's shared memory. In bubblewrap the agent has a shared memory of its own, whatever this says.
+    /// Use of the machine's shared memory. In bubblewrap the agent always has a shared memory of its own.
     pub shared_memory: SharedMemoryAccess,
     /// Mechanism that enforces the sandbox; by default the best available one.
     pub isolation: Option<Isolation>,

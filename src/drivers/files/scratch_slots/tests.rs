@@ -1,0 +1,53 @@
+//! Tests of the use of scratch slots, one execution after the other.
+
+use std::time::Duration;
+
+use super::*;
+
+const NAME: &str = "0193e1a0-0000-7000-8000-000000000000-1-2";
+
+#[test]
+fn only_folders_of_ended_executions_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let continued = NAME.replace("-2", "-3");
+    for folder_name in
+        [NAME, &continued, "scratch/4/own/x", "scratch/5/own/x", "scratch/6/own", "other"]
+    {
+        fs::create_dir_all(folder.path().join(folder_name)).unwrap();
+    }
+    fs::write(folder.path().join("w-socket"), "").unwrap();
+    let slots = ScratchSlots::new(folder.path());
+    let held = HashSet::from([5]);
+    let sweep = |deadline| slots.sweep((folder.path(), deadline), &|name| name == continued, &held);
+    fs::write(folder.path().join(NAME).join("file"), "").unwrap();
+    assert_eq!(sweep(Instant::now()), 0, "the deadline has passed");
+    assert_eq!(sweep(Instant::now() + Duration::from_secs(60)), 2);
+    let mut left: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, [continued.as_str(), "other", "scratch", "w-socket"]);
+    let slot = folder.path().join("scratch/5");
+    assert_eq!(attempt_folder(folder.path(), Some(5), &continued), (slot.join("own"), Some(slot)));
+    assert_eq!(
+        attempt_folder(folder.path(), None, &continued),
+        (folder.path().join(&continued), None)
+    );
+    assert!(!folder.path().join("scratch/4").exists());
+    assert!(!folder.path().join("scratch/6").exists());
+}
+
+#[test]
+fn a_slot_is_reused_for_the_same_domain_only() {
+    let Some(_) = abi_version() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let slots = ScratchSlots::new(folder.path());
+    let domain = |network| Domain { files: None, network };
+    let slot = slots.create(domain(NetworkAccess::Full), None).unwrap();
+    let path = slot.execution_folder().to_owned();
+    slots.release(slot);
+    assert!(slots.take(&domain(NetworkAccess::Refused), None).is_none());
+    assert_eq!(slots.take(&domain(NetworkAccess::Full), None).unwrap().execution_folder(), path);
+    assert!(!path.exists(), "a slot that was dropped leaves its folder");
+}
