@@ -9,8 +9,10 @@ use std::{env, fs, io};
 use algonius_actors::decide::classify::success_evaluation::{
     AttemptOutcome, evaluate_attempt, spawn_failure,
 };
+use algonius_actors::decide::host::refusal::refuse_for_faults;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::host::host_fault::HostFault;
 use algonius_actors::model::program::ProgramSpec;
 use nix::unistd::{AccessFlags, access};
 use tokio::sync::Semaphore;
@@ -28,6 +30,19 @@ const SEARCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Greatest number of concurrent searches. A search that never ends occupies a thread.
 static SEARCHES: Semaphore = Semaphore::const_new(4);
+
+/// Converts an error of `Warden::launch` into a failure.
+pub(in crate::drivers) fn launch_failure(error: &io::Error) -> Failure {
+    match (error.raw_os_error(), error.kind()) {
+        (Some(errno), _) => Some(spawn_failure(errno)),
+        (None, io::ErrorKind::ConnectionAborted) => {
+            Some(Failure::new(Code::Interrupted, "its process holder was lost"))
+        }
+        (None, io::ErrorKind::NotConnected) => refuse_for_faults(&[HostFault::ProcessHolder]),
+        (None, _) => None,
+    }
+    .unwrap_or_else(|| Failure::new(Code::NotStarted, "the program could not be started"))
+}
 
 /// Returns an error if the service may not execute the program. A wrapper could report this only as text.
 ///

@@ -31,10 +31,10 @@ const EXEMPT_CODES: &[(Code, &str)] = &[
     (Code::ModelUnavailable, "needs a cognitive agent: `cognitive.rs`"),
     (Code::ModelRefused, "needs a cognitive agent: `cognitive.rs`"),
     (Code::ModelUnusable, "needs a cognitive agent: `cognitive.rs`"),
-    (Code::MemberUnavailable, "needs a team: `actors/tests/team.rs`"),
+    (Code::MemberUnavailable, "needs a team: `actors/tests/actors/team.rs`"),
     (
         Code::AcceptTimeout,
-        "needs a disk that is slow for ten seconds: `actors/tests/unavailable_ledger.rs`",
+        "needs a disk that is slow for ten seconds: `actors/tests/actors/unavailable_ledger.rs`",
     ),
     (Code::QuotaExceeded, "needs an account that has used up what it may: `quota.rs`"),
     (Code::BudgetExceeded, "needs an agent that has used up what it may: `quota.rs`"),

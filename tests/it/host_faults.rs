@@ -6,11 +6,16 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::{Service, fake_agent_config, gated_agent_config, message_params, poll_until};
+use crate::harness::client::{completed_with, failed_with, task_outcome};
+use crate::harness::processes::warden_pids;
+use crate::harness::{
+    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+};
 
 /// Agent that waits for a gate, and one that repeats its input.
 fn agents() -> String {
@@ -168,7 +173,42 @@ async fn a_data_folder_without_its_ledger_refuses_work() {
     fs::rename(&aside, &state).unwrap();
     wait_for_readiness(&service, 200, &[]).await;
     poll_until("an answer", async || {
-        let response = service.call("echo", "message/send", &message_params("two")).await;
+        let response = service.call("echo", "message/send", &message_params("three")).await;
+        (response.error_code() != "service-unready").then_some(())
+    })
+    .await;
+    assert_eq!(task_outcome(&service.send("echo", "three").await), completed_with("three"));
+}
+
+#[tokio::test]
+async fn a_process_holder_that_cannot_start_refuses_work() {
+    let mut setup = Setup::new(&fake_agent_config("echo", "echo", "retry.max = 0"));
+    let program = setup.install_next_release().to_owned();
+    let service = setup.start().await;
+    // Not even root can execute such a file. The service restores its mode every two seconds.
+    let end_holder = || {
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o000)).unwrap();
+        for pid in warden_pids(service.pid()) {
+            _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // It may have ended.
+        }
+    };
+    poll_until("a failed start", async || {
+        end_holder();
+        let response = service.call("echo", "message/send", &message_params("one")).await;
+        let result = response.json()["result"].clone();
+        (task_outcome(&result) == failed_with("service-unready")).then_some(())
+    })
+    .await;
+    poll_until("the fault", async || {
+        end_holder();
+        service.call("echo", "message/send", &message_params("two")).await;
+        let ready = service.get("/ready").await;
+        (ready.json()["reasons"] == json!(["process-holder"])).then_some(())
+    })
+    .await;
+    wait_for_readiness(&service, 200, &[]).await;
+    poll_until("an answer", async || {
+        let response = service.call("echo", "message/send", &message_params("three")).await;
         (response.error_code() != "service-unready").then_some(())
     })
     .await;

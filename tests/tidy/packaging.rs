@@ -122,7 +122,13 @@ fn a_dockerfile_that_breaks_a_rule_is_reported() {
 #[test]
 fn files_of_the_container_build_are_not_ignored() {
     let ignored = read_file(".dockerignore");
-    for name in ["Cargo.toml", "Cargo.lock", "src", "actors", "config", "tests", "benches"] {
+    let manifest = read_file("Cargo.toml");
+    let members = manifest.split("members = [").nth(1).and_then(|rest| rest.split(']').next());
+    let members = members.unwrap_or_default().split('"').skip(1).step_by(2);
+    let folders: Vec<_> = members.filter_map(|it| it.split('/').next()).collect();
+    assert!(folders.contains(&"crates"), "{folders:?}");
+    let names = folders.into_iter().filter(|folder| *folder != ".");
+    for name in names.chain(["Cargo.toml", "Cargo.lock", "src", "config"]) {
         assert!(ignored.lines().any(|line| line == format!("!{name}")), "{name} is ignored");
     }
 }

@@ -57,6 +57,11 @@ impl RequestQueue {
         effects
     }
 
+    /// Sets the number of running executions that have ended and are being cleaned up, for the next arrival.
+    pub(super) const fn set_ending_slots(&mut self, count: usize) {
+        self.admission_queue.set_ending_slots(count);
+    }
+
     /// Adds a request. Its event in the order follows.
     pub(super) fn insert(&mut self, id: ExecutionId, entry: QueuedRequest) {
         self.entries.insert(id, entry);

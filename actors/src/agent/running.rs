@@ -100,6 +100,13 @@ impl RunningExecutions {
         with_actor.map(|(id, execution)| (*id, execution.actor.clone())).collect()
     }
 
+    /// Returns the number of executions with an outcome, whose attempts are being cleaned up.
+    pub(super) fn ended_count(&self) -> usize {
+        let has_outcome =
+            |execution: &&RunningExecution| execution.progress.borrow().outcome.is_some();
+        self.executions.values().filter(has_outcome).count()
+    }
+
     /// Returns the present progress of an execution.
     pub(super) fn progress(&self, id: ExecutionId) -> Option<Progress> {
         self.executions.get(&id).map(|execution| execution.progress.borrow().clone())

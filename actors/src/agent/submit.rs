@@ -30,6 +30,7 @@ impl AgentData {
             self.admission.refuse(submission, failure);
             return;
         }
+        self.admission.queue_mut().set_ending_slots(self.running.ended_count());
         let arrived = self.admission.insert(submission, &self.args);
         self.apply_event(arrived);
     }
@@ -40,8 +41,7 @@ impl AgentData {
         let reused = || Some(Err(message_reused_failure()));
         let AcceptResult::Duplicate(original) = found else { return reused() };
         // An execution with an outcome can be deleted, which only the ledger knows.
-        let progress =
-            self.watch(original).filter(|progress| progress.borrow().outcome.is_none())?;
+        let progress = self.watch(original).filter(|it| it.borrow().outcome.is_none())?;
         Some(Ok(SubmitReply::duplicate(original, Some(progress))))
     }
 

@@ -17,6 +17,8 @@ pub struct AdmissionQueue {
     max_waiting: u32,
     waiting: VecDeque<QueueEntry>,
     running: BTreeSet<ExecutionId>,
+    /// Number of running executions that have ended, and whose slots become free after their clean-up.
+    ending_slots: usize,
     /// Executions that wait for the quota of their account: they hold nothing and block no other execution.
     deferred: BTreeSet<ExecutionId>,
     /// True if no execution may start for now.
@@ -113,6 +115,12 @@ impl AdmissionQueue {
         Self { max_running, max_waiting, ..Self::default() }
     }
 
+    /// Sets the number of running executions that have ended and are being cleaned up. A request that arrives now waits
+    /// for such a slot, regardless of the depth: its caller may know the end already.
+    pub const fn set_ending_slots(&mut self, count: usize) {
+        self.ending_slots = count;
+    }
+
     /// Iterates over the waiting executions, in order.
     pub fn waiting(&self) -> impl Iterator<Item = ExecutionId> + '_ {
         self.waiting.iter().map(|entry| entry.id)
@@ -157,6 +165,17 @@ impl AdmissionQueue {
         if self.is_account_blocked { 0 } else { self.free_slots_ignoring_account() }
     }
 
+    /// Number of slots that are free, or will be when all ended executions are cleaned up.
+    fn free_slots_after_clean_up(&self) -> usize {
+        let running = self.running.len().saturating_sub(self.ending_slots);
+        match self.max_running {
+            Some(max_running) if !self.is_suspended && !self.is_account_blocked => {
+                (max_running as usize).saturating_sub(running)
+            }
+            _ => self.free_slots(),
+        }
+    }
+
     /// Number of free slots, regardless of the account.
     fn free_slots_ignoring_account(&self) -> usize {
         if self.is_suspended {
@@ -175,7 +194,7 @@ impl AdmissionQueue {
         let counted = self.waiting.iter().filter(|entry| !entry.is_hop);
         let is_coalesced = |entry: &&QueueEntry| entry.stage == AdmissionStage::Coalesced;
         let (total, coalesced) = (counted.clone().count(), counted.filter(is_coalesced).count());
-        match (total - coalesced).checked_sub(self.free_slots()) {
+        match (total - coalesced).checked_sub(self.free_slots_after_clean_up()) {
             None => false,
             Some(excess) => excess + coalesced >= self.max_waiting as usize,
         }

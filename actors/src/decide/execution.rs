@@ -257,8 +257,9 @@ pub enum ExecutionEffect {
     },
     /// Record the failure of an attempt that is not the last.
     RecordFailedAttempt { failure: Failure },
-    /// Remove the leftovers of the attempt, then send `Cleaned`.
-    Clean { attempt_id: AttemptId },
+    /// Remove the leftovers of the attempt, then send `Cleaned`. With `after_record`, the attempt reported its end, and
+    /// the clean-up waits until the ledger has recorded it: a crash before that must not lose it.
+    Clean { attempt_id: AttemptId, after_record: bool },
     /// Record the end, then send `Settled`.
     Settle { attempt_id: AttemptId, ending: ExecutionEnd },
     /// Stop the actor: the execution waits without an actor, for input, for its next attempt, or for the next start of

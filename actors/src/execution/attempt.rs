@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::ExecutionMsg;
 use super::context::ExecutionContext;
@@ -20,6 +22,9 @@ use crate::model::execution::usage::UsageReading;
 use crate::model::execution::{AttemptId, Fence};
 use crate::model::interaction::{AnswerValue, WireId};
 use crate::ports::ledger::WriteBatch;
+
+/// Longest time for which a clean-up waits for the records of the end.
+const MAX_RECORD_WAIT: Duration = Duration::from_secs(10);
 
 /// Attempt that starts, runs or is cleaned up.
 pub(super) struct CurrentAttempt {
@@ -244,8 +249,14 @@ impl CurrentAttempt {
         });
     }
 
-    /// Starts the clean-up, unless one runs, which reports its end too.
-    pub(super) fn clean(&mut self, tasks: &mut ExecutionTasks, attempt_id: AttemptId) {
+    /// Starts the clean-up, unless one runs, which reports its end too. It waits until the records of the end are
+    /// `written`: after a crash before that, the next process instance needs what the clean-up removes.
+    pub(super) fn clean(
+        &mut self,
+        tasks: &mut ExecutionTasks,
+        attempt_id: AttemptId,
+        written: Option<oneshot::Receiver<()>>,
+    ) {
         // A cancellation and the end of the attempt may both request it.
         if mem::replace(&mut self.is_cleaning, true) {
             return;
@@ -254,6 +265,9 @@ impl CurrentAttempt {
         let lease = self.lease.take();
         tasks.spawn(async move {
             if let Some(lease) = lease {
+                if !wait_for_records(written).await {
+                    return None; // The next actor of this execution claims the work.
+                }
                 lease.clean().await;
             }
             Some(ExecutionMsg::Event(ExecutionEvent::Cleaned { attempt_id }))
@@ -268,6 +282,15 @@ impl CurrentAttempt {
     /// Records the end of the clean-up.
     pub(super) const fn finish_clean_up(&mut self) {
         self.is_cleaning = false;
+    }
+}
+
+/// Waits until records are written. Returns false if their writer failed. Without a ledger the wait ends too: the
+/// processes and the slot of an attempt are more important than its end.
+async fn wait_for_records(written: Option<oneshot::Receiver<()>>) -> bool {
+    match written {
+        Some(written) => !matches!(timeout(MAX_RECORD_WAIT, written).await, Ok(Err(_))),
+        None => true,
     }
 }
 

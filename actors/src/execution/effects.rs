@@ -53,14 +53,15 @@ impl ExecutionData {
                 self.interactions().close_lost();
                 self.persistence.add_event(self.context.now(), EventKind::AttemptFailed(failure));
             }
-            Effect::Clean { attempt_id } => self.attempt.clean(&mut self.tasks, attempt_id),
+            Effect::Clean { attempt_id, after_record } => {
+                let written = after_record.then(|| self.persistence.written());
+                self.attempt.clean(&mut self.tasks, attempt_id, written);
+            }
             Effect::Settle { attempt_id, ending } => self.settle(attempt_id, ending),
             Effect::UnloadActor => self.stop.plan_stop(),
             Effect::Defer { deferral } => self.defer(deferral),
             Effect::Finish => self.finish(),
-            Effect::Ignore { event } => {
-                tracing::debug!(execution = %self.context.id, ?event, "ignored");
-            }
+            Effect::Ignore { event } => self.context.log_ignored(&event),
         }
     }
 
@@ -116,8 +117,7 @@ impl ExecutionData {
 
     /// Records the deferral with its transition, and stops the actor.
     fn defer(&mut self, deferral: Deferral) {
-        let (id, agent, until) = (self.context.id, &self.context.spec.id, deferral.until);
-        tracing::info!(execution = %id, %agent, %until, cause = deferral.cause.as_str(), "deferred");
+        self.context.log_deferral(deferral);
         self.persistence.add_event(self.context.now(), EventKind::Deferred(deferral));
         self.stop.defer(deferral);
     }
@@ -129,9 +129,8 @@ impl ExecutionData {
         self.context.log_end(&ending, self.claim.elapsed());
         let at = self.context.now();
         self.report_execution_end(&ending, at);
-        let (attempt_and_fence, exit_code) =
-            ((attempt_id, self.persistence.fence()), self.attempt.exit_code());
-        self.persistence.settle(self.context.settlement(attempt_and_fence, ending, exit_code, at));
+        let (claim, exit_code) = ((attempt_id, self.persistence.fence()), self.attempt.exit_code());
+        self.persistence.settle(self.context.settlement(claim, ending, exit_code, at));
     }
 
     /// Reports the outcome of the execution, without waiting for the driver's report about the attempt.

@@ -3,7 +3,7 @@
 use std::mem;
 
 use chrono::{DateTime, Utc};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::writer::{ClaimRequest, InteractionOp, WriteOp};
 use crate::model::execution::Fence;
@@ -108,6 +108,14 @@ impl Persistence {
         // The pending records happened before the end, and the ledger numbers them in this order.
         batch.extend(settlement.batch);
         self.send(WriteOp::Settle(Settlement { batch, ..settlement }));
+    }
+
+    /// Sends the pending records. The receiver is notified when all records until now are written.
+    pub(super) fn written(&mut self) -> oneshot::Receiver<()> {
+        self.flush();
+        let (sender, written) = oneshot::channel();
+        self.send(WriteOp::NotifyWritten(sender));
+        written
     }
 
     /// Sends the pending records, and requests a message once all records are written.

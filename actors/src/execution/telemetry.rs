@@ -6,8 +6,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::attempt::StartedAttempt;
 use super::context::ExecutionContext;
-use crate::decide::execution::ExecutionEnd;
+use crate::decide::execution::{ExecutionEnd, ExecutionEvent};
 use crate::decide::notification::alert::AlertInput;
+use crate::model::agent::quota::Deferral;
 use crate::model::code::Code;
 use crate::model::execution::event::{DeadlineKind, EventKind};
 use crate::model::execution::{AttemptId, Outcome};
@@ -85,6 +86,17 @@ impl ExecutionContext {
         let ends_at = at.checked_add_signed(remaining).unwrap_or(at);
         tracing::warn!(execution = %self.id, agent = %self.spec.id, limit = limit.as_str(), "deadline is near");
         EventKind::DeadlineApproaching { limit, ends_at, message }
+    }
+
+    /// Logs an event that changes nothing.
+    pub(super) fn log_ignored(&self, event: &ExecutionEvent) {
+        tracing::debug!(execution = %self.id, ?event, "ignored");
+    }
+
+    /// Logs a deferral.
+    pub(super) fn log_deferral(&self, Deferral { until, cause, .. }: Deferral) {
+        let (id, agent, cause) = (self.id, &self.spec.id, cause.as_str());
+        tracing::info!(execution = %id, %agent, %until, cause, "deferred");
     }
 
     /// Logs the end. The duration is measured from the first attempt of this process, in microseconds; an execution

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::ActorRef;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tracing::{Instrument, Span};
 
@@ -57,6 +57,8 @@ pub(super) enum WriteOp {
     Settle(Settlement),
     /// Record something about an interaction.
     Interaction(InteractionOp),
+    /// Notify the sender's receiver: all earlier operations are written.
+    NotifyWritten(oneshot::Sender<()>),
     /// No further operation follows.
     Finish,
 }
@@ -139,8 +141,12 @@ impl ExecutionWriter {
 
     async fn run(mut self) {
         while let Some(write_op) = self.next_operation().await {
+            let writes = !matches!(write_op, WriteOp::NotifyWritten(_));
             if self.write(write_op).await.is_break() {
                 return;
+            }
+            if !writes {
+                continue;
             }
             // After the commit, so that a follower that wakes finds the records in the ledger.
             self.progress.send_modify(Progress::count_record);
@@ -185,6 +191,7 @@ impl ExecutionWriter {
                     Err(error) => self.pause_before_retry(&error).await?,
                 }
             },
+            WriteOp::NotifyWritten(sender) => _ = sender.send(()), // The receiver may not wait any longer.
             WriteOp::Finish => self.send(ExecutionMsg::Written),
         }
         ControlFlow::Continue(())

@@ -193,7 +193,9 @@ pub trait Warden: Send + Sync + 'static {
     /// Starts a program. A dropped future leaves no process alive.
     ///
     /// # Errors
-    /// Fails if the program could not be started, with the system's error number if there is one.
+    /// Fails if the program could not be started, with the system's error number if there is one. Without a number,
+    /// `NotConnected` means that there is no process holder, and `ConnectionAborted` that it was lost meanwhile: the
+    /// program may have been started.
     async fn launch(&self, launch: LaunchRequest) -> io::Result<SpawnedProgram>;
 
     /// Claims the program of this attempt if it is still held, running or ended; `None` if it is not. The claim takes

@@ -30,6 +30,7 @@ use self::held_tree::take_over;
 pub use self::holder_command::HolderCommand;
 use self::holder_link::HolderLink;
 pub use self::holder_options::ProcessHolderOptions;
+use self::holder_start::holder_start_error;
 use self::launch_order::{PreparedLaunch, prepare_launch};
 use self::program::{LAUNCHER_CLAIM, ProgramHandle};
 use self::runtime_folder::RuntimeFolder;
@@ -300,7 +301,7 @@ impl Warden for ProcessHolders {
     async fn launch(&self, launch: LaunchRequest) -> io::Result<SpawnedProgram> {
         // Descriptors in flight count against the limit of this user, and beyond it the socket refuses every order.
         let _permit = self.launch_permits.acquire().await.map_err(io::Error::other)?;
-        let link = self.current_holder().await?;
+        let link = self.current_holder().await.map_err(holder_start_error)?;
         if matches!(launch.stdin, StdinSource::Journaled) {
             link.check_stdin_journal()?;
         }

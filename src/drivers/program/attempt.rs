@@ -5,12 +5,10 @@ pub(super) mod attempt_folder;
 mod prepared_attempt;
 mod turn_plan;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use algonius_actors::decide::access::file_policy;
-use algonius_actors::decide::classify::success_evaluation::spawn_failure;
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::agent::program_missing_failure;
@@ -32,7 +30,7 @@ use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::files::scratch_slots::{self, ScratchSlot};
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::line_limit::max_line_bytes;
-use crate::drivers::start_faults;
+use crate::drivers::start_faults::{self, launch_failure};
 use crate::drivers::stdio::protocol::StdioTurn;
 use crate::platform::template::{AttemptPaths, ExecutionValues, RequestIds};
 
@@ -251,17 +249,6 @@ impl AttemptStart {
     fn folder_outside_slots(&self) -> PathBuf {
         self.context.settings.runtime_dir.join(self.folder_name())
     }
-}
-
-/// Converts a launch error into a failure. If the warden was lost, the program may or may not have started.
-pub(super) fn launch_failure(error: &io::Error) -> Failure {
-    if error.kind() == io::ErrorKind::ConnectionAborted {
-        return Failure::new(Code::Interrupted, "its process holder was lost");
-    }
-    error.raw_os_error().map_or_else(
-        || Failure::new(Code::NotStarted, "the program could not be started"),
-        spawn_failure,
-    )
 }
 
 /// Returns the ids of a request for templates.

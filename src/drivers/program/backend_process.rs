@@ -19,11 +19,10 @@ use algonius_warden::{LaunchRequest, RootCapabilities, SpawnedProgram, StdinSour
 
 use super::attempt::arguments::check_command_line;
 use super::attempt::attempt_folder::{AttemptFolderSpec, create_folder_and_sandbox};
-use super::attempt::launch_failure;
 use super::context::{SharedDriverContext, attempt_folder_name};
 use super::sandbox::{self, SandboxSubject};
 use crate::drivers::files::scratch_dir::ScratchDir;
-use crate::drivers::start_faults;
+use crate::drivers::start_faults::{self, launch_failure};
 
 /// Starter of backend programs. Cheap to clone.
 #[derive(Clone)]

@@ -164,7 +164,14 @@ fn check_failure(description: &str) -> Failure {
     Failure::new(Code::CheckFailed, format!("the success check {description}"))
 }
 
+/// Converts an error of the launch into a failure. The lack of a process holder says nothing about the answer, and a
+/// retry would repeat the work.
 fn launch_failure(error: &io::Error) -> Failure {
     tracing::error!(%error, "failed to start success check");
-    check_failure("could not be started")
+    match (error.raw_os_error(), error.kind()) {
+        (None, io::ErrorKind::NotConnected | io::ErrorKind::ConnectionAborted) => {
+            Failure::new(Code::Interrupted, "its process holder was lost before its success check")
+        }
+        _ => check_failure("could not be started"),
+    }
 }

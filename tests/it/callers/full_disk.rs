@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::harness::client::{completed_with, task_id, task_outcome, task_state};
 use crate::harness::disk::SmallDisk;
+use crate::harness::processes::processes_with_env;
 use crate::harness::{
     Service, Setup, TestResponse, fake_agent_config, gated_agent_config, message_params,
     message_params_with_id, poll_until,
@@ -83,4 +84,32 @@ async fn resend(service: &Service, agent: &'static str) -> Value {
     .await;
     assert_ne!(task, json!(null));
     task
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_on_a_full_disk_survives_a_crash() {
+    let agents = [fake_agent_config("echo", "echo", ""), gated_agent_config("gate", "")].concat();
+    let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
+    let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
+    let (mut service, disk) = (setup.start().await, disk);
+    let id = service.start_task("gate", "ann").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
+    let processes = || processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"));
+    assert!(!processes().is_empty(), "the program runs");
+    disk.fill();
+    send_until_refused(&service).await;
+    service.setup.open_gate("go");
+    poll_until("the end of the program", async || processes().is_empty().then_some(())).await;
+    let is_refused = |line: &str| line.contains("write failed, retrying") && line.contains(&id);
+    poll_until("a refused record", async || {
+        service.stderr_text().lines().any(is_refused).then_some(())
+    })
+    .await;
+    service.kill9().await;
+    disk.remove_filler();
+    service.restart().await;
+    // The end that an attempt reports is recorded before the service removes what a process instance after a
+    // crash would continue with, unless the ledger accepts no record for ten seconds
+    assert_eq!(task_outcome(&service.wait_for_end("gate", &id).await), completed_with("ann\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n", "it ran once");
 }

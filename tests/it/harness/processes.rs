@@ -19,9 +19,13 @@ pub(crate) fn processes_with_env(entry: &str) -> Vec<i32> {
 
 /// Returns the process holders among the children of a service, in the order of their start.
 pub(crate) fn warden_pids(service_pid: i32) -> Vec<i32> {
-    let children_file = format!("/proc/{service_pid}/task/{service_pid}/children");
-    let children = fs::read_to_string(children_file).unwrap_or_default();
-    let pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
+    // Any thread of the service may have started a process holder.
+    let threads = fs::read_dir(format!("/proc/{service_pid}/task")).into_iter().flatten().flatten();
+    let children =
+        threads.map(|it| fs::read_to_string(it.path().join("children")).unwrap_or_default());
+    let children: Vec<_> = children.collect();
+    let children = children.iter().flat_map(|text| text.split_whitespace());
+    let pids = children.map(|pid| pid.parse::<i32>().unwrap());
     let process_name =
         |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     pids.filter(|pid| process_name(pid).trim() == "algonius-warden" && is_alive(*pid)).collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Deref;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
@@ -169,13 +169,14 @@ impl Setup {
     pub(crate) fn install_next_release(&mut self) -> &Path {
         // Agents may change the test's folder, and the service requires that they cannot change its program.
         self.program_path = self.temp_dir.path().join("algonius-next");
-        fs::copy(PROGRAM, &self.program_path).unwrap();
+        // By another process: children of concurrent tests would inherit the open file, and nothing could execute it.
+        let status = std::process::Command::new("cp").arg(PROGRAM).arg(&self.program_path).status();
+        assert!(status.unwrap().success());
         &self.program_path
     }
 
     /// Creates an executable file in the test's folder.
     pub(crate) fn with_executable(self, name: &str, text: &str) -> Self {
-        use std::os::unix::fs::PermissionsExt;
         let path = self.test_folder.join(name);
         fs::write(&path, text).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::settlement::{cancelled_end, end_execution, failed_end, record_transition};
+use super::settlement::{
+    cancelled_end, end_by_report, end_execution, failed_end, record_transition,
+};
 use super::{
     DRIVER_STOP_TIMEOUT, ExecutionDeadline, ExecutionEffect as Effect, ExecutionEnd,
     ExecutionEvent as Event, ExecutionPhase as Phase, ExecutionPolicy, NextAttempt,
@@ -40,7 +42,7 @@ pub(super) fn step_active(
                 .chain(heartbeat_timer(id, policy));
             (Phase::Running { attempt_id }, effects.collect())
         }
-        Event::Ended { attempt_id: id, result: Ok(()) } if id == attempt_id => end_execution(
+        Event::Ended { attempt_id: id, result: Ok(()) } if id == attempt_id => end_by_report(
             attempt_id,
             state,
             ExecutionEnd { outcome: Outcome::Completed, failure: None },
@@ -60,12 +62,12 @@ pub(super) fn step_active(
             let interrupt = Effect::RecordInterruption { attempt_id, interruption };
             (
                 Phase::Waiting { attempt_id },
-                vec![interrupt, Effect::Clean { attempt_id }, Effect::UnloadActor],
+                vec![interrupt, clean_after_record(attempt_id), Effect::UnloadActor],
             )
         }
         Event::Suspended { attempt_id: id } if id == attempt_id => (
             Phase::Suspended { attempt_id },
-            vec![Effect::Clean { attempt_id }, Effect::UnloadActor],
+            vec![Effect::Clean { attempt_id, after_record: false }, Effect::UnloadActor],
         ),
         Event::DeadlinePassed { attempt_id: id, deadline }
             if id == attempt_id && applies_in(deadline, state) =>
@@ -77,6 +79,10 @@ pub(super) fn step_active(
         }
         event => (active_phase(attempt_id, state), vec![Effect::Ignore { event }]),
     }
+}
+
+const fn clean_after_record(attempt_id: AttemptId) -> ExecutionEffect {
+    Effect::Clean { attempt_id, after_record: true }
 }
 
 /// Returns the phase of work in this state.
@@ -233,8 +239,12 @@ pub(super) fn step_undecided(
     match event {
         Event::NextAttemptDecided { attempt_id: id, next_attempt } if id == attempt_id => {
             let suspend = match next_attempt {
-                NextAttempt::None => {
+                // An internal error leaves no result, and parts of the work may still live.
+                NextAttempt::None if failure.code == Code::Internal => {
                     return end_execution(attempt_id, from, failed_end(failure));
+                }
+                NextAttempt::None => {
+                    return end_by_report(attempt_id, from, failed_end(failure));
                 }
                 NextAttempt::AfterPause => Effect::UnloadActor,
                 NextAttempt::AfterDeferral(deferral) => Effect::Defer { deferral },
@@ -242,7 +252,7 @@ pub(super) fn step_undecided(
             let transition =
                 record_transition(attempt_id, from, ExecutionState::Failed, &failure.message);
             let record = Effect::RecordFailedAttempt { failure };
-            let effects = vec![record, transition, Effect::Clean { attempt_id }, suspend];
+            let effects = vec![record, transition, suspend, clean_after_record(attempt_id)];
             (Phase::Paused { attempt_id }, effects)
         }
         Event::CancelRequested { reason } => end_execution(attempt_id, from, cancelled_end(reason)),

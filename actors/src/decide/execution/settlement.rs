@@ -26,10 +26,29 @@ pub(super) fn step_ended(
     }
 }
 
+/// Ends an execution by a decision of the service. Its work may still live, so the clean-up starts at once.
 pub(super) fn end_execution(
     attempt_id: AttemptId,
     from: ExecutionState,
     ending: ExecutionEnd,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    end_with_clean_up(attempt_id, from, ending, Effect::Clean { attempt_id, after_record: false })
+}
+
+/// Ends an execution by the report of its attempt.
+pub(super) fn end_by_report(
+    attempt_id: AttemptId,
+    from: ExecutionState,
+    ending: ExecutionEnd,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    end_with_clean_up(attempt_id, from, ending, Effect::Clean { attempt_id, after_record: true })
+}
+
+fn end_with_clean_up(
+    attempt_id: AttemptId,
+    from: ExecutionState,
+    ending: ExecutionEnd,
+    clean_up: ExecutionEffect,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let outcome = ending.outcome;
     let reason = ending.failure.as_ref().map_or("it answered", |failure| &failure.message);
@@ -38,7 +57,7 @@ pub(super) fn end_execution(
         .map(|(from, to)| record_transition(attempt_id, from, to, reason))
         .collect();
     effects.push(Effect::Settle { attempt_id, ending });
-    effects.push(Effect::Clean { attempt_id });
+    effects.push(clean_up);
     (Phase::Ended { attempt_id, outcome, settled: false, cleaned: false }, effects)
 }
 

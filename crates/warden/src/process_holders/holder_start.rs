@@ -74,6 +74,12 @@ impl ProcessHolders {
     }
 }
 
+/// Converts the error of a process holder's start for the launch of a program, whose own errors have a system number.
+pub(super) fn holder_start_error(error: io::Error) -> io::Error {
+    tracing::error!(%error, "failed to start process holder");
+    io::Error::new(io::ErrorKind::NotConnected, error)
+}
+
 /// Opens the link to a process holder that was just started.
 fn open_link(
     socket: OwnedFd,

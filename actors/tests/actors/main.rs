@@ -1,0 +1,39 @@
+//! Tests of the supervision tree with scripted ports, and of its decisions.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod admission;
+mod admission_decision;
+mod artifacts;
+mod budget;
+mod clock;
+mod coalescing;
+mod cognitive;
+mod deadlines;
+mod drain;
+mod early_redaction;
+mod execution;
+mod execution_decision;
+mod heartbeat;
+mod interactions;
+mod overlap;
+mod permission_decision;
+mod pressure;
+mod pressure_decision;
+mod published_names;
+mod quota;
+mod reconfiguration;
+mod recovery;
+mod recovery_decision;
+mod retention;
+mod retention_decision;
+mod retries;
+mod scheduler;
+mod sealed;
+mod simulation;
+mod status;
+mod subscriptions;
+mod supervision;
+mod team;
+mod team_questions;
+mod unavailable_ledger;
+mod workspaces;

@@ -1,0 +1,237 @@
+//! What must be true after any simulation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use algonius_actors::model::agent::{Access, AgentSpec};
+use algonius_actors::model::code::{Category, Code};
+use algonius_actors::model::execution::event::{Event, EventKind};
+use algonius_actors::model::execution::record::ExecutionRecord;
+use algonius_actors::model::execution::{AttemptId, ExecutionState, Outcome, StateChange};
+use algonius_actors::testing::{CallerResult, WorkLifetime};
+
+use super::plan::{PlannedBehavior, SimulationPlan, SimulationStep};
+use super::run::{ExecutionHistory, SimulationResult};
+
+/// Checks all of it.
+pub(crate) fn check(plan: &SimulationPlan, result: &SimulationResult) {
+    for ((agent, message), answer) in &result.answers {
+        check_answer(plan, (*agent, *message), answer);
+    }
+    check_dedup(result);
+    for history in result.histories.values() {
+        let ExecutionHistory { record, events, .. } = history;
+        let spec = plan.agents.iter().map(|simulated| &simulated.spec);
+        let spec = spec.into_iter().find(|spec| spec.id == record.agent).unwrap();
+        check_end(record, events);
+        check_attempts(spec, record, events);
+        check_lifetimes(plan, result, history);
+    }
+    for simulated in &plan.agents {
+        check_order(&simulated.spec, &result.lifetimes);
+        check_slots(&simulated.spec, &result.lifetimes);
+    }
+    check_workspaces(&result.lifetimes);
+}
+
+/// A refusal has its cause in the plan.
+fn check_answer(plan: &SimulationPlan, request_key: (usize, u64), answer: &CallerResult) {
+    let texts = plan.steps.iter().filter_map(|(_, step)| match step {
+        SimulationStep::Submit { agent, message, text } if (*agent, *message) == request_key => {
+            Some(*text)
+        }
+        _ => None,
+    });
+    let texts: BTreeSet<_> = texts.collect();
+    let has_faults = plan.has_step(|step| matches!(step, SimulationStep::Fail(..)));
+    let is_slow = plan.has_step(|step| matches!(step, SimulationStep::Delay(..)));
+    let has_crashes = plan.has_step(|step| matches!(step, SimulationStep::Panic { .. }));
+    let has_panics = plan.has_behavior(PlannedBehavior::PanicOnStart) || has_crashes;
+    let is_expected = match answer {
+        CallerResult::Ended(_) => true,
+        CallerResult::Violation(..) => false,
+        CallerResult::Refused(Code::QueueFull) => {
+            plan.agents[request_key.0].spec.limits.capacity.max_waiting < 40
+        }
+        CallerResult::Refused(Code::MessageReused) => texts.len() > 1,
+        CallerResult::Refused(Code::LedgerUnavailable) => has_faults,
+        CallerResult::Refused(Code::Internal) => has_panics || is_slow,
+        CallerResult::Refused(Code::AgentQuarantined) => has_panics,
+        CallerResult::Refused(_) => false,
+    };
+    assert!(is_expected, "{request_key:?} got {answer:?}");
+}
+
+/// A message is one execution, whoever asks again.
+fn check_dedup(result: &SimulationResult) {
+    let mut execution_ids = BTreeMap::new();
+    for ExecutionHistory { record, .. } in result.histories.values() {
+        let earlier =
+            execution_ids.insert((record.agent.clone(), record.message.0.clone()), record.id);
+        assert_eq!(earlier, None, "{:?} of {} was run twice", record.message, record.agent);
+    }
+    let mut executions = BTreeMap::new();
+    for (request_key, answer) in &result.answers {
+        if let CallerResult::Ended(execution) = answer {
+            let first = executions.entry(*request_key).or_insert(*execution);
+            assert_eq!(first, execution, "{request_key:?} was told of two executions");
+        }
+    }
+}
+
+fn transitions(events: &[Event]) -> Vec<&StateChange> {
+    let changes = events.iter().map(|event| match &event.data {
+        EventKind::StateChanged(change) => Some(change),
+        _ => None,
+    });
+    changes.flatten().collect()
+}
+
+/// One outcome, which is the last state before the clean-up, and events without gaps.
+fn check_end(record: &ExecutionRecord, events: &[Event]) {
+    let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>(), "{}", record.id);
+    let changes = transitions(events);
+    let ends = changes.iter().filter(|change| change.to == ExecutionState::Cleanup);
+    let ends: Vec<_> = ends.map(|change| change.from).collect();
+    let outcome = record.outcome.map(Outcome::state);
+    assert_eq!(ends, outcome.into_iter().collect::<Vec<_>>(), "{}: one end", record.id);
+    assert_eq!(ends.len(), 1, "{} has no outcome: {changes:?}", record.id);
+    let is_completed = record.outcome == Some(Outcome::Completed);
+    assert_eq!(is_completed, record.failure.is_none(), "{}: {:?}", record.id, record.failure);
+}
+
+/// Attempts follow each other by one, are bounded, and only what may pass by itself, or was not
+/// begun, is tried again.
+fn check_attempts(spec: &AgentSpec, record: &ExecutionRecord, events: &[Event]) {
+    let mut attempts: Vec<AttemptId> = Vec::new();
+    let (mut failure, mut has_run, mut deferrals) = (None, false, Vec::new());
+    for event in events {
+        match &event.data {
+            EventKind::AttemptFailed(failed) => failure = Some(failed.category()),
+            EventKind::Deferred(deferral) => deferrals.push(*deferral),
+            EventKind::StateChanged(change) if change.to == ExecutionState::Running => {
+                has_run = true;
+            }
+            EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
+                let is_writer = spec.access == Access::ReadWrite && !spec.retry.after_start;
+                if !attempts.is_empty() {
+                    assert_eq!(failure, Some(Category::Transient), "{}", record.id);
+                    assert!(!(is_writer && has_run), "{} had its input already", record.id);
+                    let until = deferrals.last().map(|deferral| deferral.until);
+                    assert!(
+                        until.is_none_or(|until| until <= change.at),
+                        "{} went on before {until:?}",
+                        record.id
+                    );
+                }
+                (failure, has_run) = (None, false);
+                attempts.push(change.attempt_id);
+            }
+            _ => {}
+        }
+    }
+    let expected: Vec<_> =
+        (1..).map(|attempt| AttemptId { turn: 1, attempt }).take(attempts.len()).collect();
+    assert_eq!(attempts, expected, "{}", record.id);
+    let max_attempts = 1 + spec.retry.max_retries as usize + deferrals.len();
+    assert!(attempts.len() <= max_attempts, "{}: {attempts:?}", record.id);
+    let times: Vec<_> = deferrals.iter().map(|deferral| deferral.times).collect();
+    assert_eq!(times, (1..).take(deferrals.len()).collect::<Vec<_>>(), "{}", record.id);
+    assert!(times.len() <= spec.quota.deferral.max_deferrals as usize, "{}: {times:?}", record.id);
+}
+
+/// Nothing lives that was not claimed, nothing is begun twice, and what succeeded did succeed.
+fn check_lifetimes(plan: &SimulationPlan, result: &SimulationResult, history: &ExecutionHistory) {
+    let ExecutionHistory { record, events, .. } = history;
+    let claimed: BTreeSet<_> = transitions(events)
+        .into_iter()
+        .filter(|change| change.to == ExecutionState::Starting)
+        .map(|change| change.attempt_id.attempt)
+        .collect();
+    let lifetimes = || result.lifetimes.iter().filter(|lifetime| lifetime.execution == record.id);
+    let mut started = BTreeSet::new();
+    for lifetime in lifetimes() {
+        let attempt = lifetime.attempt_id.attempt;
+        assert!(claimed.contains(&attempt), "{} lived unclaimed", record.id);
+        assert!(
+            lifetime.is_resumed || started.insert(attempt),
+            "{} began {attempt} twice",
+            record.id
+        );
+    }
+    if record.outcome == Some(Outcome::Completed) {
+        let Some(last) = lifetimes().next_back() else {
+            return check_coalesced(result, history);
+        };
+        let number: usize = history.text.trim_start_matches('t').parse().unwrap();
+        let attempt_plans = &plan.scripts[number];
+        let index = (last.attempt_id.attempt - 1) as usize;
+        let attempt_plan = attempt_plans.get(index).or(attempt_plans.last()).unwrap();
+        assert_eq!(
+            attempt_plan.behavior,
+            PlannedBehavior::Succeed,
+            "{} completed all the same",
+            record.id
+        );
+    }
+}
+
+/// What completed without work of its own leaned on an equal one that completed.
+fn check_coalesced(
+    result: &SimulationResult,
+    ExecutionHistory { record, text, .. }: &ExecutionHistory,
+) {
+    let is_leader =
+        |ExecutionHistory { record: other, text: other_text, .. }: &ExecutionHistory| {
+            let has_worked = result.lifetimes.iter().any(|lifetime| lifetime.execution == other.id);
+            other.agent == record.agent
+                && other_text == text
+                && other.outcome == record.outcome
+                && has_worked
+        };
+    let mut histories = result.histories.values();
+    assert!(histories.any(is_leader), "{} completed out of nothing", record.id);
+}
+
+/// Where one runs at a time, who came first begins first.
+fn check_order(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
+    if spec.limits.capacity.max_running.is_none_or(|limit| limit.get() > 1)
+        || spec.dedup_window.is_some()
+    {
+        return;
+    }
+    let is_first_start = |lifetime: &&WorkLifetime| {
+        lifetime.agent == spec.id && lifetime.attempt_id == AttemptId::FIRST && !lifetime.is_resumed
+    };
+    let started: Vec<_> =
+        lifetimes.iter().filter(is_first_start).map(|lifetime| lifetime.execution).collect();
+    assert!(started.is_sorted(), "{} began out of order: {started:?}", spec.id);
+}
+
+fn check_slots(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
+    let Some(limit) = spec.limits.capacity.max_running else { return };
+    let agent_lifetimes: Vec<_> =
+        lifetimes.iter().filter(|lifetime| lifetime.agent == spec.id).collect();
+    for lifetime in &agent_lifetimes {
+        let alive_at_start = agent_lifetimes.iter().filter(|other| {
+            other.start_position <= lifetime.start_position && other.overlaps(lifetime)
+        });
+        assert!(
+            alive_at_start.count() <= limit.get() as usize,
+            "too many of {} live: {lifetime:?}",
+            spec.id
+        );
+    }
+}
+
+fn check_workspaces(lifetimes: &[WorkLifetime]) {
+    let writers =
+        lifetimes.iter().filter_map(|lifetime| Some((lifetime, lifetime.workspace.as_ref()?)));
+    let writers: Vec<_> = writers.collect();
+    for (index, (one, workspace)) in writers.iter().enumerate() {
+        for (other, other_workspace) in &writers[index + 1..] {
+            let is_conflict = workspace.overlaps(other_workspace) && one.overlaps(other);
+            assert!(!is_conflict, "two work in one folder: {one:?} and {other:?}");
+        }
+    }
+}

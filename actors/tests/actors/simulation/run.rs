@@ -1,0 +1,167 @@
+//! Runs a plan in a tree of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::execution::event::{Event, EventKind, MessageRole};
+use algonius_actors::model::execution::record::{ExecutionFilter, ExecutionRecord};
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::ports::ledger::Ledger;
+use algonius_actors::testing::{CallerResult, TestTree, WorkLifetime};
+use algonius_redact::Redactor;
+use tokio::task::JoinSet;
+
+use super::plan::{SimulationPlan, SimulationStep};
+use super::seeded_random::SeededRandom;
+
+/// State at the end of a simulation.
+pub(crate) struct SimulationResult {
+    /// Results of the callers, with the agent and the message that each had named.
+    pub(crate) answers: Vec<((usize, u64), CallerResult)>,
+    /// All executions with their events, oldest first.
+    pub(crate) histories: BTreeMap<ExecutionId, ExecutionHistory>,
+    /// Lifetimes of all work.
+    pub(crate) lifetimes: Vec<WorkLifetime>,
+}
+
+/// History of one execution in the ledger.
+pub(crate) struct ExecutionHistory {
+    pub(crate) record: ExecutionRecord,
+    pub(crate) events: Vec<Event>,
+    /// Text of the request.
+    pub(crate) text: String,
+}
+
+/// Performs the steps of a plan, and waits until all executions have ended.
+pub(crate) async fn run_simulation(
+    plan: &SimulationPlan,
+    random: &mut SeededRandom,
+    redactor: &Arc<Redactor>,
+) -> SimulationResult {
+    let specs = plan.agents.iter().map(|simulated| simulated.spec.clone());
+    let mut tree = TestTree::with_redactor(specs, Arc::clone(redactor)).await;
+    for simulated in &plan.agents {
+        simulated
+            .folder
+            .iter()
+            .for_each(|folder| tree.driver.set_workspace(simulated.spec.id.as_str(), folder));
+    }
+    for (number, attempt_plans) in plan.scripts.iter().enumerate() {
+        tree.script(
+            &format!("t{number}"),
+            attempt_plans.iter().map(|attempt_plan| attempt_plan.scripted_attempt()),
+        );
+    }
+    let (mut callers, mut answers) = (JoinSet::new(), Vec::new());
+    for (pause, step) in &plan.steps {
+        // In paused time. The plan gives the time of each step.
+        tokio::time::sleep(Duration::from_secs(*pause)).await;
+        match step {
+            SimulationStep::Submit { agent, message, text } => {
+                let id = plan.agents[*agent].spec.id.as_str();
+                let submission =
+                    tree.submit_and_wait(id, &format!("m{message}"), &format!("t{text}"));
+                let request_key = (*agent, *message);
+                callers.spawn(async move { (request_key, submission.await) });
+            }
+            SimulationStep::Restart { downtime, held_percent } => {
+                // Who calls a service that is killed is cut off.
+                answers.extend(join_finished(&mut callers));
+                callers.shutdown().await;
+                restart(&mut tree, random, (*downtime, *held_percent)).await;
+            }
+            SimulationStep::Panic { readings, held_percent } => {
+                hold_some(&tree, random, *held_percent);
+                tree.clock.panic_at_reading(*readings);
+            }
+            step => apply_step(&tree, step).await,
+        }
+    }
+    while let Some(answer) = callers.join_next().await {
+        answers.push(answer.unwrap());
+    }
+    finish(tree, answers).await
+}
+
+fn join_finished<T: 'static>(callers: &mut JoinSet<T>) -> Vec<T> {
+    std::iter::from_fn(|| callers.try_join_next()).map(Result::unwrap).collect()
+}
+
+async fn apply_step(tree: &TestTree, step: &SimulationStep) {
+    match step {
+        SimulationStep::Cancel(number) => {
+            let records = tree.ledger.executions(ExecutionFilter::default()).await.unwrap();
+            let selected = records.iter().rev().nth(usize::try_from(*number).unwrap());
+            if let Some(record) = selected {
+                _ = tree.cancel(record.id).await; // It may have ended.
+            }
+        }
+        SimulationStep::Fail(call, times) => tree.faults.fail(*call, *times),
+        SimulationStep::Delay(call, seconds) => tree.faults.delay_next(*call, seconds.clone()),
+        SimulationStep::Submit { .. }
+        | SimulationStep::Restart { .. }
+        | SimulationStep::Panic { .. } => {}
+    }
+}
+
+/// Lets some of what lives be held.
+fn hold_some(tree: &TestTree, random: &mut SeededRandom, percent: u64) {
+    for lifetime in tree.driver.probe().lifetimes {
+        if lifetime.end_position.is_none() && random.random_bool(percent) {
+            tree.driver.hold(lifetime.execution);
+        }
+    }
+}
+
+async fn restart(
+    tree: &mut TestTree,
+    random: &mut SeededRandom,
+    (downtime, held_percent): (u64, u64),
+) {
+    hold_some(tree, random, held_percent);
+    tree.clock.panic_at_reading(0);
+    tree.kill().await;
+    tree.faults.clear_faults(); // A service whose ledger cannot be read does not start.
+    // Paused time, in which nobody is there.
+    tokio::time::sleep(Duration::from_secs(downtime)).await;
+    tree.start().await;
+}
+
+/// Lets everything end, and looks at it.
+async fn finish(tree: TestTree, answers: Vec<((usize, u64), CallerResult)>) -> SimulationResult {
+    tree.clock.panic_at_reading(0);
+    let unfinished = ExecutionFilter { unfinished: true, ..ExecutionFilter::default() };
+    for _ in 0..300 {
+        if tree.ledger.executions(unfinished.clone()).await.unwrap().is_empty() {
+            break;
+        }
+        // Paused time: a minute costs as much as there is to do in it.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    // Paused time, in which what has ended is cleaned.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let probe = tree.driver.probe();
+    assert_eq!(
+        (probe.alive_count, probe.lease_count),
+        (0, 0),
+        "work is alive and leases are held at the end"
+    );
+    let mut histories = BTreeMap::new();
+    for record in tree.ledger.executions(ExecutionFilter::default()).await.unwrap() {
+        let history = read_history(&tree, record).await;
+        histories.insert(history.record.id, history);
+    }
+    tree.end().await;
+    SimulationResult { answers, histories, lifetimes: probe.lifetimes }
+}
+
+async fn read_history(tree: &TestTree, record: ExecutionRecord) -> ExecutionHistory {
+    let events = tree.ledger.events(record.id, 0).await.unwrap();
+    let first_piece = events.iter().find_map(|event| match &event.data {
+        EventKind::Message { speaker: MessageRole::User, pieces, .. } => pieces.first(),
+        _ => None,
+    });
+    let text = tree.ledger.text(record.id, first_piece.unwrap().text).await.unwrap();
+    ExecutionHistory { record, events, text }
+}
