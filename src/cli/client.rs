@@ -8,6 +8,7 @@ pub(super) mod feed_item;
 pub(super) mod percent_encoding;
 mod service_client;
 pub(super) mod sse_stream;
+pub(super) mod stderr_tail;
 
 pub(super) use agent_call::similar_agent_hint;
 pub(super) use service_client::{RequestHeader, ServiceClient};

@@ -200,6 +200,9 @@ async fn print_history(
     let rows = list.occurrences.iter().map(occurrence_row).collect();
     let headings = ["PLANNED", "VERDICT", "LATE", "ENDED", "TASK", "WHY"];
     out.print_table(headings, rows, "nothing yet");
+    if list.next.is_some() {
+        out.print_note("there are more: --limit takes up to 1000");
+    }
     Ok(())
 }
 

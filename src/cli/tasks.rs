@@ -10,11 +10,12 @@ pub(super) mod watch;
 
 use algonius_actors::model::agent::queue::Queued;
 use algonius_actors::model::execution::ExecutionState;
-use algonius_actors::model::execution::event::{Event, EventKind};
+use algonius_actors::model::execution::event::{Event, EventKind, TextChannel};
 use serde_json::json;
 
 use super::args::filters::Filters;
 use super::client::ServiceClient;
+use super::client::stderr_tail::fetch_stderr_tail;
 use super::error::CliError;
 use super::output::CliOutput;
 use super::output::screen::truncate_line;
@@ -124,11 +125,11 @@ pub(super) async fn show(
             out.print_line(text.trim_end_matches('\n'));
         }
     }
-    print_stderr_tail(&detail, out);
+    print_stderr_tail(&detail, &fetch_stderr_tail(client, &detail).await, out);
     if detail.events_after.is_some() {
         out.print_note("there are more events than shown; `tasks export` has all of them");
     }
-    for name in &detail.cut {
+    for name in detail.cut.iter().filter(|name| *name != TextChannel::Stderr.as_str()) {
         out.print_note(&format!(
             "{name} is longer than shown; `tasks export --text` has all of it"
         ));
@@ -191,16 +192,20 @@ fn lost_context(events: &[Event]) -> Option<&str> {
 }
 
 /// Prints the last lines of standard error, and the command that shows all of it.
-fn print_stderr_tail(detail: &ExecutionDetail, out: &CliOutput) {
-    if detail.stderr.is_empty() {
+fn print_stderr_tail(detail: &ExecutionDetail, stderr: &str, out: &CliOutput) {
+    if stderr.is_empty() {
         return;
     }
-    let lines: Vec<_> = detail.stderr.lines().collect();
+    let lines: Vec<_> = stderr.lines().collect();
     let hidden_count = lines.len().saturating_sub(MAX_STDERR_LINES);
     out.print_line("── stderr ──");
     lines.iter().skip(hidden_count).for_each(|line| out.print_line(line));
-    if hidden_count > 0 {
-        let id = &detail.entry.id;
+    let id = &detail.entry.id;
+    if detail.cut.iter().any(|name| name == TextChannel::Stderr.as_str()) {
+        out.print_note(
+            "only the end of standard error is shown; `algonius tasks export --text` has all of it",
+        );
+    } else if hidden_count > 0 {
         out.print_note(&format!(
             "{hidden_count} earlier lines of standard error are not shown; `algonius tasks show {id} --json` \
              has them"

@@ -7,4 +7,5 @@ pub(super) mod line_limit;
 pub(super) mod model_retries;
 pub(super) mod prompt_detection;
 pub(super) mod raw_text;
+pub(super) mod recorded_limit;
 pub(super) mod release_timer;

@@ -187,3 +187,23 @@ async fn a_broken_stream_is_resumed_and_the_answer_printed_once() {
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"].as_array().unwrap().len(), 1, "{list}");
 }
+
+#[tokio::test]
+async fn followed_logs_miss_no_task_of_a_burst() {
+    let service = Service::start(&fake_agent_config("echo", "echo", "max_concurrent = 4")).await;
+    service.send("echo", "before").await;
+    let mut logs = Follower::start(&service, &["logs", "-f", "--tasks", "1"]);
+    logs.read_until("stdout: before").await;
+    let texts: Vec<_> = (0..30).map(|number| format!("number-{number}.")).collect();
+    for text in &texts {
+        service.start_task("echo", text).await;
+    }
+    let mut missing_texts = texts;
+    within_deadline("the output of each task", async {
+        while !missing_texts.is_empty() {
+            let line = logs.lines.next_line().await.unwrap().unwrap();
+            missing_texts.retain(|text| !line.contains(&format!("stdout: {text}")));
+        }
+    })
+    .await;
+}

@@ -4,7 +4,7 @@ use std::fs;
 
 use nix::unistd::Pid;
 
-use crate::harness::client::task_outcome;
+use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::{Service, fake_agent_config};
 
 /// As a program with line ends, as one without, and on standard error.
@@ -53,4 +53,49 @@ async fn a_flood_of_200_megabytes_keeps_its_ends_and_little_memory() {
     }
     let growth = peak_memory_bytes(&service) - initial_bytes;
     assert!(growth < 100 << 20, "{} MB more", growth >> 20);
+}
+
+#[tokio::test]
+async fn the_last_lines_of_a_long_standard_error_are_shown() {
+    let agent = "[agents.loud]\ncommand = 'sh'\nargs = ['-c', 'FAKE flood 3000000 >&2; echo >&2; \
+                 echo the real cause >&2; exit 3']\n";
+    let line = "[agents.line]\ncommand = 'sh'\nargs = ['-c', 'head -c 3000000 /dev/zero | tr \"\\0\" x >&2; \
+                echo >&2; exit 3']\n";
+    let service = Service::start(&[agent, line].concat()).await;
+    let sent = service.run_command(&["send", "line", "x"], "").await;
+    assert!(sent.stderr.contains("standard error: xxx"), "{}", sent.stderr.len());
+    let sent = service.run_command(&["send", "loud", "x"], "").await;
+    assert!(sent.stderr.contains("standard error: the real cause"), "{}", sent.stderr);
+    let id = sent.stderr.split("algonius tasks show ").nth(1).unwrap().trim();
+    let details = service.run_command(&["tasks", "show", id], "").await;
+    assert!(details.stdout.ends_with("\nthe real cause\n"), "{}", details.stdout.len());
+    assert!(
+        details.stderr.contains("only the end of standard error is shown"),
+        "{}",
+        details.stderr
+    );
+    let watched = service.run_command(&["tasks", "watch", id], "").await;
+    let end = format!("standard error: the real cause\n  more: algonius tasks show {id}\n");
+    assert!(watched.stderr.ends_with(&end), "{}", watched.stderr.len());
+}
+
+#[tokio::test]
+async fn a_turn_end_in_a_line_of_two_megabytes_is_found() {
+    let agent = r#"
+[agents.kept]
+command = "sh"
+args = ["-c", '''while read -r line; do
+    printf '{"type":"text","text":"%s"}\n' "$line"
+    printf '{"type":"status","text":"'; head -c 2000000 /dev/zero | tr '\0' x; printf '","end":true}\n'
+done''']
+mode = "interactive"
+output = "events"
+timeout = 60
+[agents.kept.turn]
+end_json = { end = true }
+"#;
+    let service = Service::start(agent).await;
+    for text in ["one", "two"] {
+        assert_eq!(task_outcome(&service.send("kept", text).await), completed_with(text));
+    }
 }

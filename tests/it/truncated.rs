@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::task_id;
+use crate::harness::client::{failed_with, task_id, task_outcome};
 use crate::harness::{Service, ServiceClient, message_params};
 
 /// Three ways to give an answer of 50,000 bytes of which 10,000 are kept, and an artifact that does not
@@ -92,9 +92,12 @@ async fn a_truncated_answer_is_marked_on_every_interface() {
 }
 
 #[tokio::test]
-async fn a_truncated_artifact_is_marked_and_ends() {
+async fn a_truncated_artifact_is_marked_and_fails_the_task() {
     let service = Service::start(AGENTS).await;
     let task = service.send("maker", "hello").await;
+    assert_eq!(task_outcome(&task), failed_with("output-too-large"), "{task}");
+    let message = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(message.contains("10000 bytes of `max_output_bytes`"), "{message}");
     let artifact = &task["artifacts"][0];
     assert!(dropped_bytes(artifact) > 0, "{artifact}");
     let last_artifact = last_streamed_artifact(&service, "maker").await;

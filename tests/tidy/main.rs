@@ -6,6 +6,7 @@ mod cycles;
 mod dependencies;
 mod gate;
 mod language;
+mod limits;
 mod measured;
 mod names;
 mod numbers;

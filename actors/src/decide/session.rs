@@ -42,23 +42,51 @@ pub fn is_lost(session_spec: &SessionSpec, exit: ProcessExit, texts: [&str; 2]) 
             .is_some_and(|regex| texts.iter().any(|text| regex.is_match(text)))
 }
 
+/// Warning about a session id with which no later message can continue the conversation.
+pub const UNUSABLE_SESSION_ID: &str = "the agent reported a session id that is longer than 4096 bytes or has control characters; \
+     the next message of the conversation cannot continue this session";
+
+/// Session id in the output of a program.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct FoundSession {
+    /// Session id.
+    pub id: Option<SessionId>,
+    /// True if the program wrote an id that cannot be stored, and no other.
+    pub is_unusable: bool,
+}
+
 /// Returns the session id that a program wrote within other output; the last one counts.
 #[must_use]
-pub fn find_session_id(session_spec: &SessionSpec, texts: [&str; 2]) -> Option<SessionId> {
-    let by_regex = |text: &&str| {
-        let captures = session_spec.regex.as_ref()?.captures_iter(text).last()?;
-        let id = captures.get(1).or_else(|| captures.get(0))?;
-        SessionId::new(id.as_str())
+pub fn find_session(session_spec: &SessionSpec, texts: [&str; 2]) -> FoundSession {
+    let mut has_unusable_id = false;
+    let mut read_id = |text: &str| {
+        let id = SessionId::new(text);
+        has_unusable_id |= id.is_none() && !text.trim().is_empty();
+        id
     };
-    let by_pointer = |text: &&str| find_at_pointer(text, session_spec.json_pointer.as_deref()?);
-    texts.iter().find_map(by_regex).or_else(|| texts.iter().find_map(by_pointer))
+    let mut by_regex = |text: &str| {
+        let captures = session_spec.regex.as_ref()?.captures_iter(text).last()?;
+        read_id(captures.get(1).or_else(|| captures.get(0))?.as_str())
+    };
+    let mut id = texts.iter().find_map(|text| by_regex(text));
+    if id.is_none()
+        && let Some(pointer) = session_spec.json_pointer.as_deref()
+    {
+        id = texts.iter().find_map(|text| find_at_pointer(text, pointer, &mut read_id));
+    }
+    let is_unusable = id.is_none() && has_unusable_id;
+    FoundSession { id, is_unusable }
 }
 
 /// Returns the text at a location of a JSON document, or of the last line that is a document with such a location.
-fn find_at_pointer(text: &str, pointer: &str) -> Option<SessionId> {
-    let id_in = |document: &str| {
+fn find_at_pointer(
+    text: &str,
+    pointer: &str,
+    read_id: &mut impl FnMut(&str) -> Option<SessionId>,
+) -> Option<SessionId> {
+    let mut id_in = |document: &str| {
         let document: Value = serde_json::from_str(document).ok()?;
-        SessionId::new(document.pointer(pointer)?.as_str()?)
+        read_id(document.pointer(pointer)?.as_str()?)
     };
     id_in(text).or_else(|| text.lines().rev().find_map(id_in))
 }
@@ -130,7 +158,8 @@ mod tests {
     #[test]
     fn the_last_session_id_counts_and_patterns_come_first() {
         let found_id = |out: &str, err: &str| {
-            find_session_id(&session_spec(), [out, err])
+            find_session(&session_spec(), [out, err])
+                .id
                 .map(|id| id.expose().to_owned())
                 .unwrap_or_default()
         };
@@ -142,5 +171,10 @@ mod tests {
             "e5"
         );
         assert_eq!(found_id("nothing", r#"{"s":{"id":7}}"#), "");
+        let long = "x".repeat(5000);
+        let is_unusable = |out: &str| find_session(&session_spec(), [out, ""]).is_unusable;
+        assert!(is_unusable(&format!(r#"{{"s":{{"id":"{long}"}}}}"#)));
+        assert!(is_unusable(r#"{"s":{"id":"a\tb"}}"#));
+        assert!(!is_unusable(r#"{"s":{"id":""}}"#) && !is_unusable("session: a1"));
     }
 }

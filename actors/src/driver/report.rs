@@ -290,17 +290,21 @@ impl Reporter {
     }
 
     /// Stores the program's raw session id until the attempt has ended. The visible part of the id is recorded as an
-    /// event.
-    pub fn set_session(&self, id: &str) {
-        if let Some(id) = SessionId::new(id) {
-            self.session.send_replace(Some(id));
-        }
+    /// event. Returns false if it is no id that can be stored.
+    #[must_use]
+    pub fn set_session(&self, id: &str) -> bool {
+        SessionId::new(id).map(|id| self.session.send_replace(Some(id))).is_some()
     }
 
     /// Returns the counter of requests to its model that the program reports as failed.
     #[must_use]
     pub const fn failed_request_counter(&self) -> &watch::Sender<u32> {
         &self.failed_requests
+    }
+
+    /// Counts requests to its model that the program reports as failed.
+    pub fn add_failed_requests(&self, count: u32) {
+        self.failed_requests.send_modify(|failed| *failed = failed.saturating_add(count));
     }
 
     /// Returns the latest stored session id.

@@ -145,6 +145,9 @@ codes! {
     /// A part of the output that may belong to the answer could not be read.
     OutputUnreadable = "output-unreadable", Agent,
         "read the line in the agent's output; see that `output` is what the agent writes, and that it writes all other text to standard error";
+    /// The artifacts and messages of the agent are larger than it may return.
+    OutputTooLarge = "output-too-large", Agent,
+        "let the agent return less, or raise `max_output_bytes` of the agent";
     /// The agent was denied a tool that it needed, and answered nothing.
     Denied = "denied", Agent,
         "allow the agent the tools that it needs, or ask for something that needs none";

@@ -13,7 +13,7 @@ use super::execution::request::Request;
 use super::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 
 /// Longest session id that is stored, in bytes.
-pub const MAX_SESSION_ID_BYTES: usize = 512;
+pub const MAX_SESSION_ID_BYTES: usize = 4096;
 
 /// Conversation of one caller with one agent under one context.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,8 +1,10 @@
 //! Overlap policies of schedules: the decision about an occurrence while the previous one has not ended.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::code::Code;
 use algonius_actors::model::schedule::{OverlapPolicy, ScheduleSpec};
 use algonius_actors::ports::ledger::Ledger as _;
 use algonius_actors::testing::{
@@ -93,5 +95,23 @@ async fn a_run_continues_when_its_owner_loses_the_right() {
     tree.ledger.replace_configured_tokens(Vec::new(), tree.api().reader.now()).await.unwrap();
     tree.advance_to(170).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:01 fired completed", "08:02 refused"]);
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn skipped_times_between_failed_runs_do_not_end_their_count() {
+    let tree = TestTree::with_tuned_agent(|spec| {
+        spec.limits.timeouts.run = Duration::from_secs(7200);
+    })
+    .await;
+    tree.add_caller_token().await;
+    let schedule = cron_schedule("tick", "* * * * *");
+    tree.create_schedule(schedule.clone()).await.unwrap();
+    // Each run takes 70 minutes, and as many times are skipped before the next.
+    tree.script("tick", [ScriptedAttempt::fail(70 * 60, Code::Exit)]);
+    tree.advance_to(3 * 71 * 60 + 90).await;
+    let schedules = &tree.api().schedules;
+    assert_eq!(schedules.schedule(&tree.caller(), &schedule.id).await.unwrap().failure_streak, 3);
+    assert_eq!(tree.status().await.alerts[0].value, 3);
     tree.end().await;
 }

@@ -132,6 +132,7 @@ pub const fn wire_codes(code: Code) -> WireCodes {
         | Code::NotAuthenticated
         | Code::EndedEarly
         | Code::OutputUnreadable
+        | Code::OutputTooLarge
         | Code::Denied
         | Code::ModeRefused
         | Code::SessionNotOpened

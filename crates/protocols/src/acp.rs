@@ -297,10 +297,14 @@ impl AcpConnection {
                         let is_codex = self.is_codex();
                         self.client_state.sessions.handle_update(key, &update, is_codex)
                     }
-                    None => {
-                        self.client_state.sessions.buffer_early_update(native_id, update);
+                    // The history of a conversation that is being resumed.
+                    None if self.client_state.is_being_resumed(native_id) => Vec::new(),
+                    None if self.client_state.sessions.buffer_early_update(native_id, update) => {
                         Vec::new()
                     }
+                    None => vec![ProtocolStep::protocol_error(
+                        "too many updates of a session that is not open yet",
+                    )],
                 }
             }
             "$/cancel_request" | "$/cancelRequest" => {

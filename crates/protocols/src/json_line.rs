@@ -68,6 +68,12 @@ enum ObjectRead<'t> {
 }
 
 impl UnreadText {
+    /// Returns true if the text has more items or values than are read.
+    #[must_use]
+    pub fn exceeds_limit(&self) -> bool {
+        matches!(self.reason, TOO_MANY_ITEMS | TOO_MANY_VALUES)
+    }
+
     /// Returns true if the text may be a message that was lost: it begins like an object with members, it is part of a
     /// line with too many items or values, or a message follows other text. `is_message` returns true for the object of
     /// a message, and `is_damaged_message` for the text of an object that cannot be read.
@@ -76,7 +82,7 @@ impl UnreadText {
         is_message: impl Fn(&Value) -> bool,
         is_damaged_message: impl Fn(&str) -> bool,
     ) -> bool {
-        if matches!(self.reason, TOO_MANY_ITEMS | TOO_MANY_VALUES) {
+        if self.exceeds_limit() {
             return true; // It holds objects that were not read.
         }
         let (mut rest, mut wasted_bytes) = (self.text.as_str(), 0);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::client::ServiceClient;
 use crate::cli::client::execution_feed::ExecutionFeed;
 use crate::cli::client::feed_item::FeedItem;
+use crate::cli::client::stderr_tail::fetch_stderr_tail;
 use crate::cli::error::CliError;
 use crate::cli::output::progress::ProgressLine;
 use crate::cli::output::time_text::format_duration;
@@ -36,6 +37,8 @@ pub(super) async fn run(
 /// Result of a test request.
 pub(super) struct ProbeResult {
     detail: ExecutionDetail,
+    /// End of the standard error.
+    stderr: String,
     /// True if the agent requested input, because of which the execution was canceled.
     is_input_required: bool,
 }
@@ -67,7 +70,8 @@ pub(super) async fn send_probe(
         cancel(client, &id).await; // Nobody will answer it.
     }
     let detail = client.get(&format!("/api/v1/executions/{id}")).await?;
-    Ok(ProbeResult { detail, is_input_required })
+    let stderr = fetch_stderr_tail(client, &detail).await;
+    Ok(ProbeResult { detail, stderr, is_input_required })
 }
 
 /// Shows the events up to the end or to a request for input; returns true for the latter.
@@ -178,13 +182,13 @@ impl ProbeResult {
         if self.has_succeeded() {
             return Ok(());
         }
-        let message = failure_message(&self.detail, self.is_input_required);
+        let message = failure_message(&self.detail, &self.stderr, self.is_input_required);
         Err(CliError::NotSucceeded { message, error_body: entry.error.clone() })
     }
 }
 
 /// Returns the description of the failure with a hint.
-fn failure_message(detail: &ExecutionDetail, is_input_required: bool) -> String {
+fn failure_message(detail: &ExecutionDetail, stderr: &str, is_input_required: bool) -> String {
     let entry = &detail.entry;
     if is_input_required {
         let question = detail.output.as_deref().map_or("", str::trim_end);
@@ -201,7 +205,7 @@ fn failure_message(detail: &ExecutionDetail, is_input_required: bool) -> String 
         );
     };
     let ErrorBody { code, category, message, hint } = error;
-    let details = failure_details::details_text(detail);
+    let details = failure_details::details_text(detail, stderr);
     format!(
         "{message}\n  hint: {hint} ({code}, {category})\n  page: `algonius explain {code}`{details}"
     )

@@ -11,14 +11,15 @@ use crate::cli::client::ServiceClient;
 use crate::cli::client::percent_encoding::percent_encode;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
+use crate::cli::output::screen::truncate_line;
 use crate::platform::terminal_text;
 use crate::wire::api::ErrorBody;
 use crate::wire::api::interactions::{
     ClosedEntry, DecisionEntry, DecisionList, InteractionEntry, InteractionList,
 };
 
-/// Number of interactions among which a part of an id is looked up.
-const MAX_SEARCHED_INTERACTIONS: u32 = 1000;
+/// Greatest length of a page of interactions.
+const PAGE_SIZE: u32 = 1000;
 
 /// Longest question in a list, in characters.
 const MAX_QUESTION_CHARS: usize = 60;
@@ -112,31 +113,45 @@ async fn list(
     task: Option<String>,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let mut path = "/api/v1/interactions?limit=1000".to_owned();
-    if !with_closed {
-        path.push_str("&state=open");
-    }
+    let mut filters = if with_closed { String::new() } else { "&state=open".to_owned() };
     if let Some(task) = task {
         let task = lookup::resolve_task_id(client, &task).await?;
-        path.push_str(&format!("&execution={task}"));
+        filters.push_str(&format!("&execution={task}"));
     }
-    let list: InteractionList = client.get(&path).await?;
+    let interactions = fetch_interactions(client, &filters).await?;
     if out.is_json() {
-        out.print_json(&list);
+        out.print_json(&InteractionList { interactions, next: None });
         return Ok(());
     }
-    let rows = list.interactions.iter().map(row).collect();
+    let rows = interactions.iter().map(row).collect();
     out.print_table(
         ["ID", "AGENT", "STATE", "EXPIRES", "TOOL", "QUESTION"],
         rows,
         "no open questions",
     );
-    if list.interactions.iter().any(|interaction| interaction.state == InteractionState::Open) {
+    if interactions.iter().any(|interaction| interaction.state == InteractionState::Open) {
         out.print_note(
             "hint: `algonius approvals show ID` shows a question, `algonius approve ID` allows it",
         );
     }
     Ok(())
+}
+
+/// Returns all interactions that match the filters of a query.
+async fn fetch_interactions(
+    client: &ServiceClient,
+    filters: &str,
+) -> Result<Vec<InteractionEntry>, CliError> {
+    let first_page = format!("/api/v1/interactions?limit={PAGE_SIZE}{filters}");
+    let (mut interactions, mut path) = (Vec::new(), first_page.clone());
+    loop {
+        let list: InteractionList = client.get(&path).await?;
+        interactions.extend(list.interactions);
+        match list.next {
+            Some(next) => path = format!("{first_page}&cursor={next}"),
+            None => return Ok(interactions),
+        }
+    }
 }
 
 fn row(interaction: &InteractionEntry) -> [String; 6] {
@@ -145,14 +160,14 @@ fn row(interaction: &InteractionEntry) -> [String; 6] {
         InteractionState::Open => interaction.due_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
         _ => "-".to_owned(),
     };
-    let first_line = interaction.question.message.lines().next().unwrap_or_default();
+    let question = interaction.question.message.lines().collect::<Vec<_>>().join(" ");
     [
         interaction.id.to_string(),
         interaction.agent.to_string(),
         interaction.state.as_str().to_owned(),
         expires,
         tool.to_owned(),
-        first_line.chars().take(MAX_QUESTION_CHARS).collect(),
+        truncate_line(&question, MAX_QUESTION_CHARS),
     ]
 }
 
@@ -264,13 +279,12 @@ async fn find_interaction(
     }
     let part: String =
         id_or_part.to_ascii_lowercase().chars().filter(|char| *char != '-').collect();
-    let path = format!("/api/v1/interactions?limit={MAX_SEARCHED_INTERACTIONS}");
-    let list: InteractionList = client.get(&path).await?;
+    let interactions = fetch_interactions(client, "").await?;
     let is_match = |interaction: &InteractionEntry| {
         let id = interaction.id.0.simple().to_string();
         part.len() >= 4 && (id.starts_with(&part) || id.ends_with(&part))
     };
-    let mut matches: Vec<_> = list.interactions.into_iter().filter(is_match).collect();
+    let mut matches: Vec<_> = interactions.into_iter().filter(is_match).collect();
     match matches.len() {
         1 => matches.pop().ok_or_else(|| unknown_interaction(id_or_part)),
         0 => Err(unknown_interaction(id_or_part)),

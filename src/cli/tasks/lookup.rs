@@ -68,7 +68,7 @@ pub(crate) async fn similar_name_hint(client: &ServiceClient, filters: &Filters)
         return Some(format!("there is no agent `{name}` now; {suggestion}"));
     }
     let name = filters.schedule.as_ref()?;
-    let list: serde_json::Value = client.get("/api/v1/schedules").await.ok()?;
+    let list: serde_json::Value = client.get("/api/v1/schedules?limit=1000").await.ok()?;
     let ids = list.get("schedules")?.as_array()?.iter().filter_map(|it| it.get("id")?.as_str());
     let known_ids: Vec<_> = ids.collect();
     let nearest_id =

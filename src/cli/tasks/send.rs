@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::cli::args::send::SendArgs;
 use crate::cli::client::ServiceClient;
+use crate::cli::client::stderr_tail::fetch_stderr_tail;
 use crate::cli::error::CliError;
 use crate::cli::output::{CliOutput, failure_details, lossy_text};
 use crate::wire::api::ErrorBody;
@@ -116,7 +117,8 @@ async fn report_outcome(
 /// Returns the details of a failed task. A token without the right to read gets none.
 async fn failure_report(client: &ServiceClient, id: &str) -> String {
     let detail = client.get::<ExecutionDetail>(&format!("/api/v1/executions/{id}")).await;
-    detail.map(|detail| failure_details::details_text(&detail)).unwrap_or_default()
+    let Ok(detail) = detail else { return String::new() };
+    failure_details::details_text(&detail, &fetch_stderr_tail(client, &detail).await)
 }
 
 /// Returns a text in a document; empty if it is absent.

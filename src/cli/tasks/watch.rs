@@ -16,6 +16,7 @@ use crate::cli::client::ServiceClient;
 use crate::cli::client::execution_feed::ExecutionFeed;
 use crate::cli::client::feed_item::{FeedItem, fetch_items};
 use crate::cli::client::percent_encoding::percent_encode;
+use crate::cli::client::stderr_tail::fetch_stderr_tail;
 use crate::cli::error::CliError;
 use crate::cli::output::{CliOutput, failure_details};
 use crate::wire::api::agent::AgentDetail;
@@ -50,17 +51,25 @@ pub(crate) async fn watch_task(
     }
     out.end_text();
     let detail: ExecutionDetail = client.get(&format!("/api/v1/executions/{id}")).await?;
-    check_outcome(&detail, out)
+    check_outcome(client, &detail, out).await
 }
 
-fn check_outcome(detail: &ExecutionDetail, out: &CliOutput) -> Result<(), CliError> {
+async fn check_outcome(
+    client: &ServiceClient,
+    detail: &ExecutionDetail,
+    out: &CliOutput,
+) -> Result<(), CliError> {
     let entry = &detail.entry;
     if entry.outcome == Some(Outcome::Completed) {
         return Ok(());
     }
     let reason =
         entry.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
-    let details = if out.is_json() { String::new() } else { failure_details::details_text(detail) };
+    let details = if out.is_json() {
+        String::new()
+    } else {
+        failure_details::details_text(detail, &fetch_stderr_tail(client, detail).await)
+    };
     let message = format!("task {} is {}{reason}{details}", entry.id, entry.state);
     Err(CliError::NotSucceeded { message, error_body: entry.error.clone() })
 }
@@ -164,7 +173,7 @@ async fn follow_all(
     shows_stdout: bool,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let (mut known_ids, mut agent_channels) = (BTreeSet::new(), AgentChannels::default());
+    let (mut known_ids, mut agent_channels) = (None, AgentChannels::default());
     let mut feeds = FuturesUnordered::new();
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -181,19 +190,42 @@ async fn follow_all(
                 }
             }
             _ = ticks.tick() => {
-                let list: ExecutionList = client.get(path).await?;
-                // Ids sort by the time of acceptance.
-                for entry in list.executions.iter().rev() {
-                    if known_ids.insert(entry.id.clone()) {
-                        let channels = agent_channels.find_or_fetch(client, &entry.agent, shows_stdout).await;
-                        let feed = ExecutionFeed::new(entry.id.clone(), channels.names());
-                        let lines = ExecutionPrinter::new(entry);
-                        feeds.push(next_item(client, feed, lines));
-                    }
+                for entry in fetch_new_executions(client, path, &mut known_ids).await? {
+                    let channels = agent_channels.find_or_fetch(client, &entry.agent, shows_stdout).await;
+                    let lines = ExecutionPrinter::new(&entry);
+                    let feed = ExecutionFeed::new(entry.id, channels.names());
+                    feeds.push(next_item(client, feed, lines));
                 }
             }
         }
     }
+}
+
+/// Returns the executions of a list that are not known yet, oldest first, and adds them to the known ones. The first
+/// time it reads one page, later all pages with new executions.
+async fn fetch_new_executions(
+    client: &ServiceClient,
+    path: &str,
+    known_ids: &mut Option<BTreeSet<String>>,
+) -> Result<Vec<ExecutionEntry>, CliError> {
+    let (is_first, known_ids) = (known_ids.is_none(), known_ids.get_or_insert_default());
+    let (mut new_entries, mut page_path) = (Vec::new(), path.to_owned());
+    loop {
+        let list: ExecutionList = client.get(&page_path).await?;
+        let page_length = list.executions.len();
+        let new = list.executions.into_iter().filter(|entry| !known_ids.contains(&entry.id));
+        let length_before = new_entries.len();
+        new_entries.extend(new);
+        let is_all_new = new_entries.len() - length_before == page_length;
+        match list.next {
+            Some(next) if is_all_new && !is_first => page_path = format!("{path}&cursor={next}"),
+            _ => break,
+        }
+    }
+    known_ids.extend(new_entries.iter().map(|entry| entry.id.clone()));
+    // Ids sort by the time of acceptance.
+    new_entries.reverse();
+    Ok(new_entries)
 }
 
 /// Returns the next item of an execution, with the state to continue.

@@ -14,7 +14,10 @@ const MAX_DEPTH: usize = 32;
 pub(crate) fn from_toml(reader: &ConfigReader<'_>, entry: &PositionedValue<'_>) -> Option<Value> {
     let value = convert(entry.value, MAX_DEPTH);
     if value.is_none() {
-        reader.error(&entry.position, "holds a date or another value that JSON has not");
+        reader.error(
+            &entry.position,
+            "holds a date or another value that JSON has not, or has more than 32 levels",
+        );
     }
     value
 }

@@ -99,11 +99,11 @@ impl UndeliveredFile {
         }
     }
 
-    /// Returns the encoded size of the file if it was only too large.
-    pub(super) const fn encoded_size_if_too_large(&self) -> Option<u64> {
+    /// Returns the encoded size of a file that is too large; 0 for another fault.
+    pub(super) const fn missing_bytes(&self) -> u64 {
         match self.refusal {
-            PathRefusal::TooLarge(length) => Some(length.div_ceil(3).saturating_mul(4)),
-            _ => None,
+            PathRefusal::TooLarge(length) => length.div_ceil(3).saturating_mul(4),
+            _ => 0,
         }
     }
 }

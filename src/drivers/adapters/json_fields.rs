@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 
 /// Greatest number of characters of an error message that are examined.
-const MAX_EXAMINED_CHARS: usize = 4096;
+const MAX_EXAMINED_CHARS: usize = 64 << 10;
 
 /// HTTP status that some programs give in words only.
 const TOO_MANY_REQUESTS: u16 = 429;

@@ -25,7 +25,14 @@ const MAX_LISTED_NAMES: usize = 20;
 pub(super) fn tool_definition(tool: ListedTool) -> ToolDefinition {
     let mut description = visible_text(&tool.description);
     description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
-    let parameters = usable_schema(tool.input_schema).unwrap_or_else(any_object);
+    let parameters = usable_schema(tool.input_schema).unwrap_or_else(|| {
+        let tool = visible_text(&tool.name);
+        tracing::warn!(
+            tool,
+            "schema of MCP tool is too large or cannot be used; the model gets none"
+        );
+        any_object()
+    });
     ToolDefinition { description, parameters }
 }
 

@@ -10,7 +10,7 @@ use regex::Regex;
 use tokio::sync::watch;
 
 /// Greatest length of a line that is matched, in bytes; of a longer line the start is matched.
-const MAX_MATCHED_BYTES: usize = 4096;
+const MAX_MATCHED_BYTES: usize = 64 << 10;
 
 /// Counter of matching lines of one output stream.
 pub(in crate::drivers) struct RetryCounter {

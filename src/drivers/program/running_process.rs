@@ -42,6 +42,7 @@ use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::channel_writer::OutputSource;
 use crate::drivers::output::model_retries::wait_until_exhausted;
 use crate::drivers::output::prompt_detection::PromptDetector;
+use crate::drivers::output::recorded_limit::max_recorded_bytes;
 
 /// Interval between two reports that a program waits for its reader: below the shortest default idle limit of 1 s.
 const WAIT_REPORT_INTERVAL: Duration = Duration::from_millis(200);
@@ -108,7 +109,9 @@ impl RunningProcess {
         reporter.report_start(Some(self.pid));
         let (cut, is_cut) = watch::channel(false);
         let prompt_detector = PromptDetector::new(Arc::clone(&self.evaluator.program));
-        let max_unread_bytes = self.evaluator.work.spec.limits.sizes.output;
+        let OutcomeEvaluator { program, work, .. } = &self.evaluator;
+        let max_unread_bytes = max_recorded_bytes(program, work.spec.limits.sizes.output);
+        let max_unread_bytes = usize::try_from(max_unread_bytes).unwrap_or(usize::MAX);
         let new_watcher = || prompt_detector.watcher(reporter.failed_request_counter());
         let new_source =
             |pipe| OutputSource::new(pipe, is_cut.clone(), new_watcher(), max_unread_bytes);

@@ -229,6 +229,7 @@ impl SessionTurn {
         }
         let session_update =
             self.attempt.session.evaluate_output(&self.attempt.program, exit, [stdout, stderr]);
+        session_update.record_warning(reporter).await;
         drop(reader_permit);
         let exit_code = if matches!(end, AnswerEnd::Exit(_)) { exit.code() } else { None };
         let mut attempt_end = AttemptEnd { result, exit_code, interruption, session_update };

@@ -43,6 +43,21 @@ pub(super) struct SessionUpdate {
     pub(super) is_lost: bool,
     /// Session id that the program wrote.
     pub(super) reported_id: Option<SessionId>,
+    /// True if the program wrote an id that cannot be stored.
+    has_unusable_id: bool,
+}
+
+impl SessionUpdate {
+    /// Records a warning if the program wrote an id that cannot be stored.
+    pub(super) async fn record_warning(&self, reporter: &Reporter) {
+        if !self.has_unusable_id {
+            return;
+        }
+        let message = session::UNUSABLE_SESSION_ID.to_owned();
+        if let Err(error) = reporter.record_event(EventKind::Warning { message }).await {
+            tracing::warn!(%error, "failed to record warning about session id");
+        }
+    }
 }
 
 impl AttemptSession {
@@ -119,9 +134,11 @@ impl AttemptSession {
     ) -> SessionUpdate {
         let Some(continuity) = &program.session else { return SessionUpdate::default() };
         let is_resumed = matches!(self, Self::Resumed(_));
+        let session::FoundSession { id, is_unusable } = session::find_session(continuity, texts);
         SessionUpdate {
             is_lost: is_resumed && session::is_lost(continuity, exit, texts),
-            reported_id: session::find_session_id(continuity, texts),
+            reported_id: id,
+            has_unusable_id: is_unusable,
         }
     }
 

@@ -164,8 +164,8 @@ fn check_failure(description: &str) -> Failure {
     Failure::new(Code::CheckFailed, format!("the success check {description}"))
 }
 
-/// Converts an error of the launch into a failure. The lack of a process holder says nothing about the answer, and a
-/// retry would repeat the work.
+/// Converts an error of the launch into a failure. The lack of a process holder is no fault of the answer, and a retry
+/// would repeat the work.
 fn launch_failure(error: &io::Error) -> Failure {
     tracing::error!(%error, "failed to start success check");
     match (error.raw_os_error(), error.kind()) {

@@ -161,7 +161,7 @@ async fn read_body(response: Response<Incoming>) -> Result<Bytes, RemoteFault> {
     let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
     let body_fault = |error: Box<dyn std::error::Error + Send + Sync>| {
         if error.is::<http_body_util::LengthLimitError>() {
-            RemoteFault::InvalidResponse
+            RemoteFault::ResponseTooLong { limit: MAX_RESPONSE_BYTES }
         } else {
             RemoteFault::Unreachable { cause: error.to_string() }
         }

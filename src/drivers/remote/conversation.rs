@@ -3,11 +3,16 @@
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::session_store::SessionStore;
 use serde::{Deserialize, Serialize};
+
+/// Warning about ids with which the next message cannot continue the conversation.
+const LONG_IDS_WARNING: &str = "the remote agent has ids of a task and a context that are together longer than 4096 bytes; the \
+     next message starts a new conversation with it";
 
 /// Remote side of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -53,7 +58,7 @@ impl RemoteConversation {
         }
     }
 
-    /// Stores the remote side for the next message. Ids that are too long are not stored.
+    /// Stores the remote side for the next message. Ids that are too long are not stored, with a warning.
     ///
     /// # Errors
     /// Fails if nothing was committed.
@@ -62,8 +67,14 @@ impl RemoteConversation {
         work: &AttemptWork,
         (sessions, reporter): (&dyn SessionStore, &Reporter),
     ) -> Result<(), LedgerError> {
+        if *self == Self::default() {
+            return Ok(());
+        }
         let id = serde_json::to_string(self).ok().and_then(|text| SessionId::new(&text));
-        let Some(id) = id.filter(|_| *self != Self::default()) else { return Ok(()) };
+        let Some(id) = id else {
+            let message = LONG_IDS_WARNING.to_owned();
+            return reporter.record_event(EventKind::Warning { message }).await;
+        };
         let (execution, last_used_at) = (work.execution, reporter.now());
         let session =
             Session { id, execution, last_used_at, reported_counters: Default::default() };

@@ -62,7 +62,7 @@ impl EventParser {
         }
         self.line.extend_from_slice(remaining);
         if self.line.len() + self.data.len() > MAX_EVENT_BYTES {
-            Err(RemoteFault::InvalidResponse)
+            Err(RemoteFault::ResponseTooLong { limit: MAX_EVENT_BYTES })
         } else {
             Ok(())
         }

@@ -20,6 +20,8 @@ pub(super) enum RemoteFault {
     Timeout,
     /// The answer is not one of A2A.
     InvalidResponse,
+    /// The answer, or an event of it, is longer than this number of bytes.
+    ResponseTooLong { limit: usize },
     /// The remote service refused the call.
     Refused { status: StatusCode, retry_after: Option<String>, error: RemoteError },
 }
@@ -69,6 +71,10 @@ impl RemoteFault {
             Self::InvalidResponse => {
                 ("permanent", "the remote agent answered with something that is not A2A".to_owned())
             }
+            Self::ResponseTooLong { limit } => (
+                "permanent",
+                format!("the remote agent answered with more than {} MiB at once", limit >> 20),
+            ),
             Self::Refused { status, error, .. } => {
                 let number = status.as_u16();
                 let detail = match error.message.as_str() {

@@ -52,7 +52,7 @@ pub(in crate::drivers) enum StdioTurn {
 
 impl StdioTurn {
     /// Returns a turn that sends the `values`. `number` counts the calls of a program; call 0 initializes the program
-    /// first. A longer message of the program than `max_message_bytes` fails a call.
+    /// first. A longer message, or line with the end of a turn, than `max_message_bytes` fails the turn.
     ///
     /// # Errors
     /// `input-rejected` if this program cannot receive such a message.
@@ -67,7 +67,7 @@ impl StdioTurn {
                 RpcTurn::new(spec, values, number, max_message_bytes).map(Self::Rpc)
             }
             stdio_protocol::StdioProtocol::Turns(spec) => {
-                MessageTurn::new(spec, values, number).map(Self::Message)
+                MessageTurn::new(spec, values, number, max_message_bytes).map(Self::Message)
             }
             stdio_protocol::StdioProtocol::Control(_) => {
                 Err(Failure::new(Code::Internal, "a control protocol has no such turn"))

@@ -19,6 +19,9 @@ const MAX_LIST_BYTES: usize = 20_000;
 /// Greatest number of notes in the result of a search.
 const MAX_FOUND_NOTES: u32 = 10;
 
+/// Last entry of a list from which notes are missing.
+const MORE_NOTES: &str = "more notes match; search for words that fewer notes have";
+
 impl ToolHandlers {
     /// Stores a note of the agent, redacted.
     pub(super) async fn add_note(&self, call: &ToolInvocation) -> Result<String, String> {
@@ -37,7 +40,9 @@ impl ToolHandlers {
     /// Searches the notes of the agent.
     pub(super) async fn search_notes(&self, call: &ToolInvocation) -> Result<String, String> {
         let query = text_argument(call, "query");
-        let found = self.services.notes.search_notes(&call.agent, query, MAX_FOUND_NOTES).await;
+        // One more than are listed, so that the list can state that it is not complete.
+        let limit = MAX_FOUND_NOTES + 1;
+        let found = self.services.notes.search_notes(&call.agent, query, limit).await;
         let found = found
             .map_err(|error| failure_sentence(call, &error, "the notes could not be searched"))?;
         Ok(notes_json(found))
@@ -49,10 +54,11 @@ fn text_argument<'call>(call: &'call ToolInvocation, name: &str) -> &'call str {
     call.arguments.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns notes as a JSON list that the run need not shorten: the last ones are left out if the list becomes too long,
-/// and the text of a first note that is too long alone is cut.
+/// Returns notes as a JSON list that the run need not shorten: the last ones are left out if there are too many or the
+/// list becomes too long, and the list then ends with a remark. The text of a first note that is too long alone is cut.
 fn notes_json(notes: Vec<Note>) -> String {
     let (mut entries, mut length) = (Vec::new(), 0);
+    let note_count = notes.len();
     for Note { at, mut text } in notes {
         let entry = |text: &str| json!({ "at": format_rfc3339(at), "text": text });
         let mut entry_length = entry(&text).to_string().len();
@@ -62,10 +68,13 @@ fn notes_json(notes: Vec<Note>) -> String {
             entry_length = entry(&text).to_string().len();
         }
         length += entry_length + 1;
-        if length > MAX_LIST_BYTES {
+        if length > MAX_LIST_BYTES || entries.len() == MAX_FOUND_NOTES as usize {
             break;
         }
         entries.push(entry(&text));
+    }
+    if entries.len() < note_count {
+        entries.push(json!({ "remark": MORE_NOTES }));
     }
     Value::Array(entries).to_string()
 }

@@ -53,13 +53,6 @@ async fn program_failures_are_the_same_on_every_interface() {
             r#"echo '{"type":"failed","message":"no key","status":401}'"#,
             "output = 'events'",
         ),
-        shell_agent("early", r#"echo '{"type":"turn.started"}'"#, "output = 'codex-jsonl'"),
-        shell_agent("unreadable", r#"echo '{"type":"text'"#, "output = 'events'"),
-        shell_agent(
-            "denied",
-            r#"echo '{"type":"permission_denied","tool":"write"}'"#,
-            "output = 'events'\nsuccess.require_output = true",
-        ),
         "[agents.args]\ncommand = 'printf'\nargs = ['{{ input }}']\ninput = 'args'\n".to_owned(),
     ];
     let service = Service::start(&agents.concat()).await;
@@ -78,15 +71,40 @@ async fn program_failures_are_the_same_on_every_interface() {
         ("rejects", "agent-rejected", Code::Rejected),
         ("hopeless", "agent-permanent", Code::PermanentFailure),
         ("refused", "not-authenticated", Code::NotAuthenticated),
-        ("early", "ended-early", Code::EndedEarly),
-        ("unreadable", "output-unreadable", Code::OutputUnreadable),
-        ("denied", "denied", Code::Denied),
     ] {
         let task = service.send(agent, CANARY).await;
         check_task(&service, (agent, &task_id(&task)), scenario, code).await;
     }
     let task = service.send("args", &format!("{CANARY}\0")).await;
     check_task(&service, ("args", &task_id(&task)), "input-rejected", Code::InputRejected).await;
+}
+
+#[tokio::test]
+async fn incomplete_output_fails_the_same_way_on_every_interface() {
+    let agents = [
+        shell_agent("early", r#"echo '{"type":"turn.started"}'"#, "output = 'codex-jsonl'"),
+        shell_agent("unreadable", r#"echo '{"type":"text'"#, "output = 'events'"),
+        shell_agent(
+            "heavy",
+            r#"printf '{"type":"artifact","text":"%s"}\n' "$(head -c 5000 /dev/zero | tr '\0' x)""#,
+            "output = 'events'\nmax_output_bytes = 4096",
+        ),
+        shell_agent(
+            "denied",
+            r#"echo '{"type":"permission_denied","tool":"write"}'"#,
+            "output = 'events'\nsuccess.require_output = true",
+        ),
+    ];
+    let service = Service::start(&agents.concat()).await;
+    for (agent, scenario, code) in [
+        ("early", "ended-early", Code::EndedEarly),
+        ("unreadable", "output-unreadable", Code::OutputUnreadable),
+        ("heavy", "output-too-large", Code::OutputTooLarge),
+        ("denied", "denied", Code::Denied),
+    ] {
+        let task = service.send(agent, CANARY).await;
+        check_task(&service, (agent, &task_id(&task)), scenario, code).await;
+    }
 }
 
 #[tokio::test]

@@ -217,6 +217,7 @@ below are the defaults; for agents, models, tools, MCP servers, schedules and to
 
 Times are seconds (`300`, `0.5`) or text (`\"300s\"`, `\"5m\"`, `\"1h\"`). Relative paths start at the folder
 of the file. A key that is not in these tables is a fault.
+The limits that no key sets are in [Fixed limits](limits.md).
 ";
 
 /// The tables as a page.

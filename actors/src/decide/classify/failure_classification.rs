@@ -116,9 +116,11 @@ fn reports_exhausted_quota((program, attempt_outcome): FailureCase<'_>) -> bool 
 fn by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     let reported_failure = attempt_outcome.reported_result.failure.as_ref()?;
     let code = match reported_failure.code {
-        Code::Reported | Code::AnswerMissing | Code::OutputUnreadable | Code::SessionNotOpened => {
-            return None;
-        }
+        Code::Reported
+        | Code::AnswerMissing
+        | Code::OutputUnreadable
+        | Code::OutputTooLarge
+        | Code::SessionNotOpened => return None,
         // The category of a native event was guessed from its text.
         Code::QuotaExceeded if has_native_events(program) => {
             quota_or_rate_limit(Some(Code::QuotaExceeded), (program, attempt_outcome))

@@ -12,10 +12,10 @@ use crate::model::program::PromptPatterns;
 const PROMPT_FAILURE_MESSAGE: &str = "Interactive input required - execution not supported";
 
 /// Number of bytes at the end of a line that are inspected.
-pub const MAX_INSPECTED_LINE_BYTES: usize = 512;
+pub const MAX_INSPECTED_LINE_BYTES: usize = 4096;
 
 /// Number of bytes at the end of standard error that are searched for complaints.
-const MAX_INSPECTED_STDERR_BYTES: usize = 4096;
+const MAX_INSPECTED_STDERR_BYTES: usize = 64 << 10;
 
 /// Terminal escape sequences, which may follow a question.
 static TERMINAL_ESCAPES: LazyLock<Option<Regex>> =
@@ -73,11 +73,11 @@ mod tests {
         for line in ["Go on? [y/N] ", "\u{1b}[1mGo on? [y/N]\u{1b}[0m ", "\rGo on? [y/N]"] {
             assert!(is_prompt(&prompts, line), "{line:?}");
         }
-        for line in ["", " ", "\u{1b}[0m", "[y/N] was asked", &format!("[y/N]{}", "x".repeat(600))]
+        for line in ["", " ", "\u{1b}[0m", "[y/N] was asked", &format!("[y/N]{}", "x".repeat(5000))]
         {
             assert!(!is_prompt(&prompts, line), "{line:?}");
         }
-        assert!(is_prompt(&prompts, &format!("{} [y/N]", "é".repeat(600))));
+        assert!(is_prompt(&prompts, &format!("{} [y/N]", "é".repeat(5000))));
     }
 
     #[test]

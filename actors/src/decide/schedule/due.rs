@@ -1,6 +1,5 @@
 //! Evaluation of a schedule: which planned times are due, and the decision about each.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -15,8 +14,9 @@ use crate::model::schedule::{MissedPolicy, OverlapPolicy, ScheduleSpec};
 pub const ON_TIME_TOLERANCE: Duration = Duration::from_secs(30);
 /// Minimum backward clock change that reopens decided times.
 const MIN_CLOCK_SETBACK: TimeDelta = TimeDelta::minutes(1);
-/// Maximum number of planned times that one evaluation inspects; of older times only the latest matter.
-const MAX_INSPECTED_TIMES: usize = 5_000;
+/// Maximum number of planned times that are counted one by one, of those that are too old to be caught up and of those
+/// within the window. Of more, only those that are caught up matter.
+const MAX_COUNTED_TIMES: usize = 5_000;
 /// Maximum number of waiting occurrences of one schedule.
 pub const MAX_WAITING_OCCURRENCES: usize = 100;
 
@@ -75,7 +75,9 @@ type ScheduledTime = (DateTime<Utc>, DateTime<Utc>);
 #[derive(Default)]
 struct DueTimes {
     expired: Option<UnsubmittedRange>,
-    late: VecDeque<ScheduledTime>,
+    late: Vec<ScheduledTime>,
+    /// True if there are more late times than `late` has, all of them before the latest ones.
+    is_late_count_incomplete: bool,
     punctual: Vec<ScheduledTime>,
 }
 
@@ -84,10 +86,14 @@ struct DueTimes {
 pub fn evaluate(due_rule: DueRule<'_>, cursor: DateTime<Utc>, now: DateTime<Utc>) -> DueEvaluation {
     let start = if cursor - now > MIN_CLOCK_SETBACK { now } else { cursor };
     let (due_times, cursor, next) = find_due_times(due_rule, start, now);
-    let DueTimes { expired, late, punctual } = due_times;
+    let DueTimes { expired, late, is_late_count_incomplete, punctual } = due_times;
     let mut passed: Vec<_> = expired.into_iter().collect();
     let mut to_submit = Vec::new();
-    let late_decisions = decide_late_occurrences(due_rule.missed, late.len(), !punctual.is_empty());
+    let late_decisions = decide_late_occurrences(
+        due_rule.missed,
+        (late.len(), is_late_count_incomplete),
+        !punctual.is_empty(),
+    );
     for ((planned, due), decision) in late.into_iter().zip(late_decisions) {
         match decision {
             None => to_submit.push((planned, due, OccurrenceCause::CatchUp)),
@@ -101,14 +107,14 @@ pub fn evaluate(due_rule: DueRule<'_>, cursor: DateTime<Utc>, now: DateTime<Utc>
 
 /// Iterates over the planned times after the cursor that are due. Returns them, the new cursor, and the next due time.
 fn find_due_times(
-    DueRule { id, recurrence, jitter, missed }: DueRule<'_>,
+    due_rule: DueRule<'_>,
     mut cursor: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> (DueTimes, DateTime<Utc>, Option<DateTime<Utc>>) {
+    let DueRule { id, recurrence, jitter, missed } = due_rule;
     let window = missed.window().max(ON_TIME_TOLERANCE);
     let mut due_times = DueTimes::default();
     let mut planned_times = recurrence.planned_times_after(cursor);
-    let mut inspected_times = 0;
     loop {
         let Some(planned) = planned_times.next() else { return (due_times, cursor, None) };
         let due = due_at(id, jitter, planned);
@@ -119,31 +125,78 @@ fn find_due_times(
         if delay <= ON_TIME_TOLERANCE {
             due_times.punctual.push((planned, due));
         } else if delay <= window {
-            due_times.late.push_back((planned, due));
+            due_times.late.push((planned, due));
         } else {
             due_times.record_expired(planned);
         }
         cursor = planned;
-        inspected_times += 1;
-        if inspected_times == MAX_INSPECTED_TIMES {
-            // A list of so many occurrences is not useful: the count is a lower bound from here on.
-            let cutoff = now - TimeDelta::from_std(ON_TIME_TOLERANCE + jitter).unwrap_or_default();
-            due_times.mark_count_incomplete();
-            cursor = cursor.max(cutoff);
+        // A second more, because a time at the very start is within the window.
+        let window_start =
+            now - TimeDelta::from_std(window + jitter + Duration::from_secs(1)).unwrap_or_default();
+        let restart = if cursor < window_start && due_times.expired_count() == MAX_COUNTED_TIMES {
+            due_times.mark_expired_count_incomplete();
+            window_start
+        } else if due_times.late.len() == MAX_COUNTED_TIMES {
+            start_of_latest(due_rule, (cursor, now))
+        } else {
+            continue;
+        };
+        if restart > cursor {
+            due_times.is_late_count_incomplete = restart != window_start;
+            cursor = restart;
             planned_times = recurrence.planned_times_after(cursor);
         }
     }
 }
 
+/// Returns the latest instant after which there are as many late times as are caught up, or `start` if there are not as
+/// many.
+fn start_of_latest(
+    DueRule { id, recurrence, jitter, missed }: DueRule<'_>,
+    (start, now): (DateTime<Utc>, DateTime<Utc>),
+) -> DateTime<Utc> {
+    let wanted_count = match missed {
+        MissedPolicy::Skip => 0,
+        MissedPolicy::Once { .. } => 1,
+        MissedPolicy::All { max, .. } => max as usize,
+    };
+    let is_late =
+        |due: &DateTime<Utc>| (now - *due).to_std().is_ok_and(|delay| delay > ON_TIME_TOLERANCE);
+    let has_enough = |instant| {
+        let due_times = recurrence.planned_times_after(instant).map(|it| due_at(id, jitter, it));
+        let late_times = due_times.take_while(|due| *due <= now).filter(is_late);
+        late_times.take(wanted_count).count() == wanted_count
+    };
+    let (mut enough, mut too_few) = (start, now);
+    while too_few - enough > TimeDelta::seconds(1) {
+        let middle = enough + (too_few - enough) / 2;
+        if has_enough(middle) {
+            enough = middle;
+        } else {
+            too_few = middle;
+        }
+    }
+    enough
+}
+
 impl DueTimes {
     fn record_expired(&mut self, planned: DateTime<Utc>) {
-        let (status, reason) = (OccurrenceStatus::Missed, "its time passed too long ago");
-        let mut expired: Vec<_> = self.expired.take().into_iter().collect();
-        record_unsubmitted(&mut expired, planned, status, reason);
-        self.expired = expired.pop();
+        let expired = self.expired.get_or_insert(UnsubmittedRange {
+            first: planned,
+            last: planned,
+            time_count: 0,
+            status: OccurrenceStatus::Missed,
+            reason: "its time passed too long ago",
+        });
+        expired.last = planned;
+        expired.time_count = expired.time_count.saturating_add(1);
     }
 
-    fn mark_count_incomplete(&mut self) {
+    fn expired_count(&self) -> usize {
+        self.expired.as_ref().map_or(0, |expired| expired.time_count as usize)
+    }
+
+    fn mark_expired_count_incomplete(&mut self) {
         if let Some(expired) = &mut self.expired {
             expired.reason = "its time passed too long ago, like that of more than are counted";
         }
@@ -153,17 +206,26 @@ impl DueTimes {
 /// Returns for each late occurrence `None` if it is caught up, else its status and the reason.
 fn decide_late_occurrences(
     missed: MissedPolicy,
-    count: usize,
+    (count, is_count_incomplete): (usize, bool),
     has_punctual: bool,
-) -> Vec<Option<(OccurrenceStatus, &'static str)>> {
-    let coalesced = (OccurrenceStatus::Coalesced, "a later one stands for it");
-    let late_decision = |index: usize| match missed {
+) -> impl Iterator<Item = Option<(OccurrenceStatus, &'static str)>> {
+    let (coalesced, missed_reason) = if is_count_incomplete {
+        (
+            "a later one stands for it, as for more than are counted",
+            "more were missed than are made up for, and than are counted",
+        )
+    } else {
+        ("a later one stands for it", "more were missed than are made up for")
+    };
+    let coalesced = (OccurrenceStatus::Coalesced, coalesced);
+    let late_decision = move |index: usize| match missed {
         MissedPolicy::Skip => Some((OccurrenceStatus::Missed, "what is missed is not made up for")),
         MissedPolicy::Once { .. } => (has_punctual || index + 1 < count).then_some(coalesced),
-        MissedPolicy::All { max, .. } => (index + (max as usize) < count)
-            .then_some((OccurrenceStatus::Missed, "more were missed than are made up for")),
+        MissedPolicy::All { max, .. } => {
+            (index + (max as usize) < count).then_some((OccurrenceStatus::Missed, missed_reason))
+        }
     };
-    (0..count).map(late_decision).collect()
+    (0..count).map(late_decision)
 }
 
 /// Records an occurrence that is not submitted, merged with equal ones directly before it.

@@ -12,7 +12,10 @@ use crate::model::execution::Outcome;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::id::ExecutionId;
-use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceQuery};
+use crate::model::schedule::occurrence::{
+    Occurrence, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
+};
+use crate::ports::ledger::LedgerError;
 use crate::ports::schedule_store::ScheduleStore;
 use crate::scheduler::occurrences::OccurrenceExecution;
 use crate::scheduler::result_writer::WRITE_RETRY_PAUSE;
@@ -34,7 +37,13 @@ pub(in crate::scheduler) async fn observe(
         tracing::error!(%error, "failed to record result of scheduled run");
         tokio::time::sleep(WRITE_RETRY_PAUSE).await;
     }
-    let streak = failure_streak(&latest_occurrences(&*store, &key, ending).await);
+    let streak = loop {
+        match latest_runs(&*store, &key, ending).await {
+            Ok(latest) => break failure_streak(&latest),
+            Err(error) => tracing::error!(%error, "failed to count results of scheduled runs"),
+        }
+        tokio::time::sleep(WRITE_RETRY_PAUSE).await;
+    };
     SchedulerMsg::Ended(key, ending, streak)
 }
 
@@ -79,18 +88,25 @@ const fn removed_ending(at: DateTime<Utc>) -> OccurrenceEnding {
     }
 }
 
-/// Returns the latest occurrences of a schedule, as far as they matter for consecutive failures: a success ends every
-/// earlier sequence of failures.
-async fn latest_occurrences(
+/// Returns the latest occurrences of a schedule that ran, as far as they matter for consecutive failures: a success
+/// ends every earlier sequence of failures. Skipped and missed ones, of which there may be many between two runs, are
+/// no results.
+async fn latest_runs(
     store: &dyn ScheduleStore,
     key: &OccurrenceKey,
     ending: OccurrenceEnding,
-) -> Vec<Occurrence> {
+) -> Result<Vec<Occurrence>, LedgerError> {
     let since = (ending.outcome == Outcome::Completed).then_some(key.planned);
     let schedule = Some(key.schedule.clone());
-    let query =
-        OccurrenceQuery { schedule, since, limit: MAX_COUNTED_FAILURES, ..Default::default() };
-    store.occurrences(query).await.unwrap_or_default()
+    let status = Some(OccurrenceStatus::Fired);
+    let query = OccurrenceQuery {
+        schedule,
+        status,
+        since,
+        limit: MAX_COUNTED_FAILURES,
+        ..Default::default()
+    };
+    store.occurrences(query).await
 }
 
 /// Returns the number of consecutive failures, the latest first.

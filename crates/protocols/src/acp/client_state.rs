@@ -186,6 +186,14 @@ impl AcpClientState {
         steps
     }
 
+    /// Returns true if the conversation is being resumed: what the agent sends of it is its history.
+    pub(super) fn is_being_resumed(&self, native_id: &str) -> bool {
+        self.pending_requests.values().any(|pending| match pending {
+            AcpPendingRequest::Open(opening) => opening.resume_id.as_deref() == Some(native_id),
+            _ => false,
+        })
+    }
+
     fn is_closing(&self, native_id: &str) -> bool {
         let closes = |it: &AcpPendingRequest| matches!(it, AcpPendingRequest::Close { native_id: other, .. } if other == native_id);
         self.pending_requests.values().any(closes)

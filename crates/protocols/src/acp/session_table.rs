@@ -15,7 +15,9 @@ use crate::turns::TurnCounts;
 /// Greatest number of sessions whose updates are kept although their id is not known yet.
 const MAX_EARLY_SESSIONS: usize = 64;
 /// Greatest number of updates that are kept for each of them.
-const MAX_EARLY_UPDATES: usize = 64;
+const MAX_EARLY_UPDATES: usize = 1000;
+/// Greatest length of all these updates in bytes.
+const MAX_EARLY_BYTES: usize = 16 << 20;
 
 /// Open sessions, and the turns of all conversations.
 #[derive(Debug, Default)]
@@ -26,6 +28,10 @@ pub(super) struct AcpSessionTable {
     turns_by_native_id: HashMap<String, TurnCounts>,
     /// Updates that preceded the response to the request that opens the session.
     early_updates: HashMap<String, Vec<Value>>,
+    /// Length in bytes of all updates that were kept so far.
+    early_bytes: usize,
+    /// True if an update found no room.
+    has_dropped_update: bool,
     /// Native ids of closed sessions.
     closed_native_ids: HashSet<String>,
 }
@@ -89,17 +95,29 @@ impl AcpSessionTable {
         }
     }
 
-    /// Keeps an update of a session that is not known yet. Updates of closed sessions are dropped.
-    pub(super) fn buffer_early_update(&mut self, native_id: &str, update: Value) {
+    /// Keeps an update of a session that is not known yet. Updates of closed sessions are dropped. Returns false for
+    /// the first update that finds no room.
+    pub(super) fn buffer_early_update(&mut self, native_id: &str, update: Value) -> bool {
+        if self.closed_native_ids.contains(native_id) || self.try_buffer(native_id, update) {
+            return true;
+        }
+        std::mem::replace(&mut self.has_dropped_update, true)
+    }
+
+    fn try_buffer(&mut self, native_id: &str, update: Value) -> bool {
         let is_full = self.early_updates.len() >= MAX_EARLY_SESSIONS
             && !self.early_updates.contains_key(native_id);
-        if is_full || self.closed_native_ids.contains(native_id) {
-            return;
+        let early_bytes = self.early_bytes.saturating_add(update.to_string().len());
+        if is_full || early_bytes > MAX_EARLY_BYTES {
+            return false;
         }
         let updates = self.early_updates.entry(native_id.to_owned()).or_default();
-        if updates.len() < MAX_EARLY_UPDATES {
-            updates.push(update);
+        if updates.len() >= MAX_EARLY_UPDATES {
+            return false;
         }
+        updates.push(update);
+        self.early_bytes = early_bytes;
+        true
     }
 
     /// Handles an update of an open session.

@@ -116,6 +116,31 @@ fn updates_before_the_response_follow_the_opening() {
 }
 
 #[test]
+fn an_early_update_without_room_is_reported() {
+    let mut script = ScriptedConnection::start(&json!({}));
+    script.run_command(new_session_command(None));
+    let notice = |number: u32| json!({"sessionUpdate": "notice", "message": number.to_string()});
+    (0..1000).for_each(|number| script.receive_update(&notice(number)));
+    assert_eq!(script.step_texts, Vec::<String>::new());
+    script.receive_update(&notice(1000));
+    assert!(script.last_step_text().contains("too many updates"), "{}", script.last_step_text());
+    script.receive_update(&notice(1001)); // Reported once.
+    script.respond(&json!({"sessionId": "s"}));
+    assert_eq!(script.step_texts.len(), 1 + 1 + 1000);
+}
+
+#[test]
+fn a_long_history_of_a_resumed_session_is_no_fault() {
+    let mut script = ScriptedConnection::start(&json!({"loadSession": true}));
+    script.run_command(open_command(SessionStart::Resume { id: "s".to_owned() }, None));
+    let chunk =
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old"}});
+    (0..2000).for_each(|_| script.receive_update(&chunk));
+    script.respond(&json!({}));
+    assert_eq!(script.step_texts, ["opened s mode=None of [] model=None"]);
+}
+
+#[test]
 fn a_closed_session_ends_its_turn_and_can_be_resumed() {
     let mut script =
         ScriptedConnection::start(&json!({"sessionCapabilities": {"close": {}, "resume": {}}}));

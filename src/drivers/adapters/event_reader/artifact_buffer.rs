@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use algonius_actors::decide::output::artifact_stream::ArtifactPiece;
 use algonius_actors::driver::report::{OutputWriter, Reporter};
+use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part, StoredPart};
-use algonius_actors::model::execution::event::{EventKind, TextChannel};
+use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel};
+use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::ledger::LedgerError;
 
 use crate::drivers::output::display_label::redacted_label;
@@ -19,9 +21,13 @@ pub(super) struct ArtifactBuffer<'r> {
     writer: OutputWriter,
     /// Space for content.
     remaining_bytes: usize,
+    /// Space for content at the start.
+    limit: usize,
     /// Number of further events without content. Usage counts towards budgets, so it needs no space for content.
     remaining_events: usize,
     dropped_bytes: u64,
+    /// Part of the dropped bytes that belongs to the result: artifacts, answers and questions, but no progress.
+    lost_bytes: u64,
     /// Artifacts with stored content, and the number of dropped bytes of each.
     open_artifacts: BTreeMap<String, u64>,
 }
@@ -33,23 +39,26 @@ impl<'r> ArtifactBuffer<'r> {
             reporter,
             writer: reporter.open_output(TextChannel::Parts),
             remaining_bytes: limit,
+            limit,
             remaining_events: limit / RECORD_OVERHEAD_BYTES,
             dropped_bytes: 0,
+            lost_bytes: 0,
             open_artifacts: BTreeMap::new(),
         }
     }
 
-    /// Stores the parts, or returns `None` if there is no room for them.
+    /// Stores the parts of a message, or returns `None` if there is no room for them.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn store(
         &mut self,
+        speaker: MessageRole,
         parts: Vec<Part>,
     ) -> Result<Option<Vec<StoredPart>>, LedgerError> {
         let size = parts.iter().map(part_size).sum();
         if !self.try_reserve(size) {
-            self.count_skipped(size as u64);
+            self.count_missing(speaker, size as u64);
             return Ok(None);
         }
         let redacted_parts = self.redact_labels(parts);
@@ -69,7 +78,7 @@ impl<'r> ArtifactBuffer<'r> {
             if let Some(dropped) = self.open_artifacts.get_mut(&artifact.id) {
                 *dropped += size as u64;
             }
-            self.count_skipped(size as u64);
+            self.count_missing(MessageRole::AgentAnswer, size as u64);
             return Ok(());
         }
         self.open_artifacts.insert(artifact.id.clone(), 0);
@@ -90,9 +99,25 @@ impl<'r> ArtifactBuffer<'r> {
         self.remaining_bytes.saturating_sub(RECORD_OVERHEAD_BYTES)
     }
 
-    /// Counts content that was not read because there is no room for it.
-    pub(super) const fn count_skipped(&mut self, size: u64) {
+    /// Counts content that is missing because there is no room for it. Progress is no part of the result.
+    pub(super) fn count_missing(&mut self, speaker: MessageRole, size: u64) {
+        if speaker != MessageRole::AgentProgress {
+            self.lost_bytes = self.lost_bytes.saturating_add(size);
+        }
         self.dropped_bytes = self.dropped_bytes.saturating_add(size);
+    }
+
+    /// Returns the failure of a program whose result did not fit.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        let Self { limit, lost_bytes, .. } = self;
+        if *lost_bytes == 0 {
+            return None;
+        }
+        let message = format!(
+            "the agent returned more in artifacts and messages than the {limit} bytes of `max_output_bytes`; \
+             at least {lost_bytes} bytes were not delivered"
+        );
+        Some(Failure::new(Code::OutputTooLarge, message))
     }
 
     /// Returns the number of dropped bytes.
@@ -118,7 +143,7 @@ impl<'r> ArtifactBuffer<'r> {
                 self.reporter.record_event(event).await
             }
             None => {
-                self.count_skipped(RECORD_OVERHEAD_BYTES as u64);
+                self.count_missing(MessageRole::AgentProgress, RECORD_OVERHEAD_BYTES as u64);
                 Ok(())
             }
         }

@@ -57,10 +57,20 @@ impl CompletionReport {
         self.failure.get_or_insert(failure);
     }
 
+    /// Adds a failure of the service that was found at the end.
+    pub(super) fn or_failure(self, failure: Option<Failure>) -> Self {
+        Self { failure: self.failure.or(failure), ..self }
+    }
+
     /// Records that a tool was denied, whose name may be shown.
     pub(super) fn record_denial(&mut self, tool: String) {
-        if self.denied.len() < MAX_NAMED_DENIALS && !self.denied.contains(&tool) {
-            self.denied.push(tool);
+        if self.denied.contains(&tool) {
+            return;
+        }
+        match self.denied.len() {
+            ..MAX_NAMED_DENIALS => self.denied.push(tool),
+            MAX_NAMED_DENIALS => self.denied.push("others".to_owned()),
+            _ => {}
         }
     }
 

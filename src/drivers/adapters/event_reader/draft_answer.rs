@@ -11,6 +11,10 @@ use algonius_actors::ports::ledger::LedgerError;
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::raw_text::TextStorage;
 
+/// Warning about the first superseded message that is not stored.
+const DROPPED_MESSAGES_WARNING: &str = "the messages before the answer are longer than `max_output_bytes`; later ones of \
+     them are not stored";
+
 /// Messages so far.
 pub(super) struct DraftAnswer<'r> {
     reporter: &'r Reporter,
@@ -20,6 +24,8 @@ pub(super) struct DraftAnswer<'r> {
     /// Latest message after the superseded ones have used up the limit: it is written only when it is known to be the
     /// answer.
     withheld_message: Option<String>,
+    /// True if a superseded message was dropped.
+    has_dropped_message: bool,
     /// Length of the latest message in bytes.
     message_bytes: u64,
     /// True if the latest message is known to be the answer.
@@ -35,6 +41,7 @@ impl<'r> DraftAnswer<'r> {
             raw_writer,
             remaining_bytes: limit as u64,
             withheld_message: None,
+            has_dropped_message: false,
             message_bytes: 0,
             is_answer: false,
         }
@@ -75,7 +82,12 @@ impl<'r> DraftAnswer<'r> {
     pub(super) async fn supersede(&mut self) -> Result<Option<StoredPart>, LedgerError> {
         self.is_answer = false;
         let message_bytes = std::mem::take(&mut self.message_bytes);
-        if self.withheld_message.as_mut().map(String::clear).is_some() {
+        if let Some(message) = &mut self.withheld_message {
+            message.clear();
+            if !std::mem::replace(&mut self.has_dropped_message, true) {
+                let message = DROPPED_MESSAGES_WARNING.to_owned();
+                self.reporter.record_event(EventKind::Warning { message }).await?;
+            }
             return Ok(None);
         }
         let superseded = self.raw_writer.start_next_text().await?;

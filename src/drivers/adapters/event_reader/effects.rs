@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::decide::session::UNUSABLE_SESSION_ID;
+use algonius_actors::driver::report::Reporter;
+use algonius_actors::model::execution::event::{EventKind, MessageRole};
 use algonius_actors::ports::ledger::LedgerError;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::event_handler::EventHandler;
 use crate::drivers::adapters::event_line::{EventParseError, ResultLoss};
@@ -20,14 +22,11 @@ impl EventHandler<'_> {
     pub(super) async fn note_undelivered(
         &mut self,
         undelivered: &UndeliveredFile,
+        speaker: MessageRole,
     ) -> Result<(), LedgerError> {
+        self.buffer.count_missing(speaker, undelivered.missing_bytes());
         let message = undelivered.warning_text(|name| redacted_label(self.reporter, name));
-        self.buffer.record_event(EventKind::Warning { message }).await?;
-        if let Some(size) = undelivered.encoded_size_if_too_large() {
-            // The file counts as dropped output, so that the answer is marked as truncated.
-            self.buffer.count_skipped(size);
-        }
-        Ok(())
+        self.buffer.record_event(EventKind::Warning { message }).await
     }
 
     pub(super) async fn record_usage(
@@ -35,11 +34,10 @@ impl EventHandler<'_> {
         fields: Map<String, Value>,
         cumulative: bool,
     ) -> Result<(), LedgerError> {
-        let numbers = fields.into_iter().filter_map(|(name, value)| match value {
-            Value::Number(number) => Some((redacted_label(self.reporter, &name), number)),
-            _ => None,
-        });
-        let numbers: BTreeMap<_, _> = numbers.take(MAX_USAGE_COUNTERS).collect();
+        let (numbers, warning) = read_counters(fields, self.reporter);
+        if let Some(warning) = warning {
+            self.warn(&warning).await?;
+        }
         if numbers.is_empty() {
             return self.report_malformed("has no numbers", ResultLoss::None).await;
         }
@@ -53,12 +51,15 @@ impl EventHandler<'_> {
     /// Records the session if it differs from the previous one.
     pub(super) async fn record_session(&mut self, id: &str) -> Result<(), LedgerError> {
         // The raw id, with which the next message resumes the session. Records get the redacted one.
-        self.reporter.set_session(id);
+        let is_usable = self.reporter.set_session(id);
         let id = redacted_label(self.reporter, id);
-        if self.session.replace(id.clone()).as_ref() == Some(&id) {
+        if id.is_empty() || self.session.replace(id.clone()).as_ref() == Some(&id) {
             return Ok(());
         }
-        self.buffer.record_event(EventKind::Session { id }).await
+        let message = UNUSABLE_SESSION_ID.to_owned();
+        let event =
+            if is_usable { EventKind::Session { id } } else { EventKind::Warning { message } };
+        self.buffer.record_event(event).await
     }
 
     pub(super) async fn record_stop(&mut self, reason: &str) -> Result<(), LedgerError> {
@@ -70,11 +71,6 @@ impl EventHandler<'_> {
         } else {
             self.buffer.record_event(EventKind::Stopped { reason }).await
         }
-    }
-
-    pub(super) fn count_failed_requests(&self, count: u32) {
-        let counter = self.reporter.failed_request_counter();
-        counter.send_modify(|failed| *failed = failed.saturating_add(count));
     }
 
     pub(super) fn record_failure(&mut self, reported: &ReportedFailure) {
@@ -91,4 +87,24 @@ impl EventHandler<'_> {
         let error = EventParseError::for_content(reason, loss);
         self.malformed.record(self.line_number, &error).await
     }
+}
+
+/// Returns the counters of an event, and a warning if it has too many.
+fn read_counters(
+    fields: Map<String, Value>,
+    reporter: &Reporter,
+) -> (BTreeMap<String, Number>, Option<String>) {
+    let numbers = fields.into_iter().filter_map(|(name, value)| match value {
+        Value::Number(number) => Some((redacted_label(reporter, &name), number)),
+        _ => None,
+    });
+    let numbers: BTreeMap<_, _> = numbers.collect();
+    let count = numbers.len();
+    if count <= MAX_USAGE_COUNTERS {
+        return (numbers, None);
+    }
+    let warning = format!(
+        "a `usage` event has {count} counters; only the first {MAX_USAGE_COUNTERS} of them are counted"
+    );
+    (numbers.into_iter().take(MAX_USAGE_COUNTERS).collect(), Some(warning))
 }

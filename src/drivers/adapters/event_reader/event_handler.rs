@@ -22,7 +22,7 @@ use crate::drivers::adapters::event_line::{
 };
 use crate::drivers::adapters::file_parts;
 use crate::drivers::files::file_access::AllowedFolders;
-use crate::drivers::output::display_label::redacted_label;
+use crate::drivers::output::display_label::{redacted_id, redacted_label};
 use crate::drivers::output::raw_text::TextStorage;
 
 /// State of handling a program's events.
@@ -97,6 +97,7 @@ impl<'r> EventHandler<'r> {
         must_report_completion: bool,
     ) -> Result<EventSummary, LedgerError> {
         let Self { answer, buffer, completion, malformed, .. } = self;
+        let completion = completion.or_failure(buffer.failure());
         let unread_line = malformed.close();
         let text = answer.close().await?;
         buffer.close().await?;
@@ -159,7 +160,7 @@ impl<'r> EventHandler<'r> {
                 self.completion.record_denial(tool.clone());
                 return self.steps.record(AgentStep::Denied { tool }).await;
             }
-            ProgramEvent::RequestsFailed { count } => self.count_failed_requests(count),
+            ProgramEvent::RequestsFailed { count } => self.reporter.add_failed_requests(count),
             ProgramEvent::Malformed(error) => {
                 return self.malformed.record(self.line_number, &error).await;
             }
@@ -191,7 +192,10 @@ impl<'r> EventHandler<'r> {
         self.completion.interrupt(Interruption::AuthRequired);
         let mut parts = Vec::new();
         if content.is_some() {
-            parts = self.read_content(content, ResultLoss::Possible).await?.unwrap_or_default();
+            parts = self
+                .read_content(content, ResultLoss::Possible, Role::AgentQuestion)
+                .await?
+                .unwrap_or_default();
         }
         parts.extend(url.map(|url| Part {
             content: Content::Url(url),
@@ -212,7 +216,7 @@ impl<'r> EventHandler<'r> {
             Some(_) if is_result => ResultLoss::Likely,
             Some(_) => ResultLoss::Possible,
         };
-        let Some(parts) = self.read_content(content, loss).await? else { return Ok(()) };
+        let Some(parts) = self.read_content(content, loss, speaker).await? else { return Ok(()) };
         if speaker != Role::AgentProgress {
             self.completion.mark_other_output();
         }
@@ -220,7 +224,7 @@ impl<'r> EventHandler<'r> {
     }
 
     async fn store_message(&mut self, speaker: Role, parts: Vec<Part>) -> Result<(), LedgerError> {
-        let Some(pieces) = self.buffer.store(parts).await? else { return Ok(()) };
+        let Some(pieces) = self.buffer.store(speaker, parts).await? else { return Ok(()) };
         let message = self.ids.next_message_id();
         self.reporter.record_event(EventKind::Message { speaker, message, pieces }).await
     }
@@ -229,12 +233,14 @@ impl<'r> EventHandler<'r> {
         let ReportedArtifact { id, name, description, content, append, last } = reported;
         let redact_label =
             |text: Option<String>| text.map(|text| redacted_label(self.reporter, &text));
-        let (id, name, description) =
-            (redact_label(id), redact_label(name), redact_label(description));
+        let id = id.map(|id| redacted_id(self.reporter, &id));
+        let (name, description) = (redact_label(name), redact_label(description));
         // The id is assigned even if the artifact fails: an append without an id continues this one.
         let id = self.ids.artifact_id(id, append);
         let dropped_before = self.buffer.dropped_bytes();
-        let Some(parts) = self.read_content(Some(content), ResultLoss::Likely).await? else {
+        let Some(parts) =
+            self.read_content(Some(content), ResultLoss::Likely, Role::AgentAnswer).await?
+        else {
             self.buffer.mark_incomplete(&id, dropped_before);
             return Ok(());
         };
@@ -250,6 +256,7 @@ impl<'r> EventHandler<'r> {
         &mut self,
         content: Option<EventContent>,
         loss: ResultLoss,
+        speaker: Role,
     ) -> Result<Option<Vec<Part>>, LedgerError> {
         let Some(parts) = content.and_then(EventContent::into_parts) else {
             self.report_malformed("has no parts that can be read", loss).await?;
@@ -259,7 +266,7 @@ impl<'r> EventHandler<'r> {
             .await
         {
             Ok(parts) => Ok(Some(parts)),
-            Err(undelivered) => self.note_undelivered(&undelivered).await.map(|()| None),
+            Err(undelivered) => self.note_undelivered(&undelivered, speaker).await.map(|()| None),
         }
     }
 }

@@ -17,17 +17,12 @@ use super::attempt_folder::{AttemptFolderSpec, FolderInput};
 use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::files::input_files::{self, ListedFile};
 use crate::drivers::files::scratch_dir::{ProgramFile, ScratchDir};
+use crate::drivers::output::recorded_limit::max_recorded_bytes;
 use crate::drivers::program::program_environment::attempt_environment;
 use crate::drivers::program::running_process::AnswerLocation;
 use crate::drivers::program::sandbox::{self, LaunchSandbox, SandboxSubject, is_confined};
 use crate::drivers::program::success_checks::{CheckLaunch, SuccessChecks};
 use crate::platform::template::{AttemptPaths, ExecutionValues};
-
-/// Bytes of a stream that are held beyond the retained limit, so that a truncation can be detected.
-const TRUNCATION_MARGIN_BYTES: u64 = 64 * 1024;
-
-/// Bytes of a stream that are held of an interactive agent: its output contains each event of its protocol.
-const CONVERSATION_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Variables that describe one message, so a program that takes several messages does not get them.
 const MESSAGE_VARIABLES: [&str; 4] = ["A2A_MESSAGE_ID", "A2A_TASK_ID", "TRACEPARENT", "TRACESTATE"];
@@ -131,9 +126,7 @@ impl<'a> PreparedAttempt<'a> {
             max_recorded_bytes: match is_pooled {
                 // A pooled process ends with the service, so no later process reads this output again.
                 true => 0,
-                // The next process instance repeats the whole conversation of an interactive agent.
-                false if program.control().is_some() => CONVERSATION_OUTPUT_BYTES,
-                false => spec.limits.sizes.output as u64 + TRUNCATION_MARGIN_BYTES,
+                false => max_recorded_bytes(program, spec.limits.sizes.output),
             },
             ends_with_supervisor: program.on_loss == ServiceLossAction::Kill,
             rlimits: Vec::new(),

@@ -107,6 +107,7 @@ impl OutcomeEvaluator {
             )
         };
         let session_update = output.as_ref().map(evaluate_output).unwrap_or_default();
+        session_update.record_warning(reporter).await;
         if let Ok(output) = &output {
             output.record_usage(&self.program.usage, reporter).await;
         }

@@ -302,3 +302,26 @@ async fn stripped_blanks_are_not_streamed() {
     assert_eq!((&record.result, answer(&record).as_str()), (&Ok(()), "it \nis there"));
     assert_eq!(progress_messages(&record), ["let me look"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_intermediate_messages_are_reported() {
+    let message = |text: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#
+        )
+    };
+    let long = "x".repeat(3000);
+    let result = r#"{"type":"result","is_error":false,"result":"the end"}"#;
+    for (count, warning_count) in [(1, 0), (2, 0), (3, 1), (5, 1)] {
+        let messages = (0..count).map(|number| message(&format!("{number} {long}")));
+        let lines: Vec<_> = messages.chain([message("the end"), result.to_owned()]).collect();
+        let mut fixture = shell("cat", &[]).with_input(lines.join("\n"));
+        fixture.program.output = OutputMethod::Native(EventDialect::Claude);
+        fixture.spec.limits.sizes.output = 4096;
+        let record = fixture.run_to_end().await;
+        assert_eq!((&record.result, answer(&record).as_str()), (&Ok(()), "the end"));
+        let is_warning = |event: &&&EventKind| matches!(event, EventKind::Warning { message } if message.contains("later ones of them"));
+        let events = record.events();
+        assert_eq!(events.iter().filter(is_warning).count(), warning_count, "{count}");
+    }
+}

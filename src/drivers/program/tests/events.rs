@@ -1,5 +1,7 @@
 //! Tests of the events of a program and their effects.
 
+mod limits;
+
 use std::fs;
 
 use algonius_actors::driver::report::Report;
@@ -290,37 +292,4 @@ async fn progress_is_no_output_and_malformed_events_are_warned_of() {
             "{malformed}"
         );
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn parts_over_the_limit_are_counted() {
-    let line = format!("{{\"type\":\"artifact\",\"text\":\"{}\"}}\n", "x".repeat(744));
-    let mut fixture = event_program(&line.repeat(5));
-    fixture.spec.limits.sizes.output = 3500;
-    let record = fixture.run_to_end().await;
-    assert_eq!((record.code(), artifacts(&record).len()), (None, 3));
-    let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 2000 };
-    assert!(record.events().contains(&&cut));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_artifact_over_the_limit_hides_nothing_after_it() {
-    let big = "x".repeat(5000);
-    let lines = [
-        format!(r#"{{"type":"artifact","id":"big","text":"{big}","last":false}}"#),
-        r#"{"type":"artifact","id":"big","text":"its end","append":true}"#.to_owned(),
-        r#"{"type":"artifact","id":"small","text":"fits"}"#.to_owned(),
-        r#"{"type":"usage","input_tokens":7}"#.to_owned(),
-    ];
-    let mut fixture = event_program(&lines.join("\n"));
-    fixture.spec.limits.sizes.output = 3500;
-    let record = fixture.run_to_end().await;
-    assert_eq!((record.code(), artifacts(&record).len()), (None, 1));
-    let (has_usage, dropped) =
-        record.events().into_iter().fold((false, 0), |seen, event| match event {
-            EventKind::UsageReported { .. } => (true, seen.1),
-            EventKind::OutputTruncated { dropped, .. } => (seen.0, *dropped),
-            _ => seen,
-        });
-    assert_eq!((has_usage, dropped), (true, 5256 + 263));
 }

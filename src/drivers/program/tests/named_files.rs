@@ -110,7 +110,7 @@ async fn delivered_files_share_the_output_limit() {
     let mut fixture = file_program(script, &[]);
     fixture.spec.limits.sizes.output = 9_000;
     let record = fixture.run_to_end().await;
-    assert_eq!((record.code(), files(&record).len()), (None, 2));
+    assert_eq!((record.code(), files(&record).len()), (Some(Code::OutputTooLarge), 2));
     let clause = "it exceeds the rest of the agent's output limit";
     assert_eq!(warnings(&record), [format!("the file `a` was not delivered: {clause}")]);
     let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 4000 };

@@ -45,10 +45,12 @@ impl AgentTurn {
             ProtocolStep::Send(line) => self.send(&line),
             ProtocolStep::Opened { id, .. } => {
                 self.state.open_deadline = None;
-                record_session(id, events, reporter).await?;
+                events.handle_event(ProgramEvent::Session { id }).await?;
                 return Ok(self.send_prompt());
             }
-            ProtocolStep::Identified { id, .. } => record_session(id, events, reporter).await?,
+            ProtocolStep::Identified { id, .. } => {
+                events.handle_event(ProgramEvent::Session { id }).await?;
+            }
             ProtocolStep::OpenFailed { fault: OpenFault::UnknownSession, .. }
                 if self.plan.resumed_session.take().is_some() =>
             {
@@ -166,14 +168,4 @@ fn open_failure(fault: &OpenFault, message: &str) -> Failure {
             Failure::new(Code::SessionNotOpened, message)
         }
     }
-}
-
-/// Records the native id of the conversation.
-async fn record_session(
-    id: String,
-    events: &mut EventReader<'_>,
-    reporter: &Reporter,
-) -> Result<(), LedgerError> {
-    reporter.set_session(&id);
-    events.handle_event(ProgramEvent::Session { id }).await
 }

@@ -7,13 +7,17 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::stdio_protocol::{MessageTemplate, TurnEnd, TurnSpec};
 use algonius_protocols::{LineItem, read_json_line};
+use serde_json::{Map, Value};
 
 use super::StdioStep;
 use super::document_template::{render_document, render_text};
 use crate::platform::template::ExecutionValues;
 
-/// Greatest length of a line in bytes that may be an end mark; a longer line is never one.
-const MAX_MARK_LINE_BYTES: usize = 1024 * 1024;
+/// Length in bytes from which on an unfinished line is passed on in pieces, unless an end mark needs the whole line.
+const HELD_LINE_BYTES: usize = 1 << 20;
+
+/// Bytes of a line end, `\r\n`.
+const LINE_END_BYTES: usize = 2;
 
 /// Progress of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +26,15 @@ enum TurnPhase {
     Starting,
     Answering,
     Over,
+}
+
+/// Result of a search for the end of a turn in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EndMatch {
+    None,
+    End,
+    /// The line has more values than are read, and may be the end.
+    Unread,
 }
 
 /// Turn of a program.
@@ -34,8 +47,10 @@ pub(in crate::drivers) struct MessageTurn {
     pending_echo: Vec<u8>,
     /// Line that has no end yet.
     line: Vec<u8>,
-    /// True if the line is too long to be an end mark.
-    is_line_too_long: bool,
+    /// True if the beginning of the line was passed on already.
+    is_line_split: bool,
+    /// Greatest length in bytes of a line that is searched for an end mark.
+    max_line_bytes: usize,
     /// True if the answer has any text so far.
     has_text: bool,
     /// True if the program wrote more together with the end mark.
@@ -43,11 +58,13 @@ pub(in crate::drivers) struct MessageTurn {
 }
 
 impl MessageTurn {
-    /// Returns a turn that sends the `values`; `number` counts the turns of the program from 0.
+    /// Returns a turn that sends the `values`; `number` counts the turns of the program from 0. A longer line than
+    /// `max_line_bytes` fails a turn whose end is an expression or an object.
     pub(super) fn new(
         spec: &TurnSpec,
         values: &ExecutionValues,
         number: u64,
+        max_line_bytes: usize,
     ) -> Result<Self, Failure> {
         // The program would take the second line for another message.
         if spec.message.is_default_template()
@@ -72,7 +89,8 @@ impl MessageTurn {
                 TurnPhase::Answering
             },
             line: Vec::new(),
-            is_line_too_long: false,
+            is_line_split: false,
+            max_line_bytes,
             has_text: false,
             has_extra_output: false,
         })
@@ -109,9 +127,7 @@ impl MessageTurn {
     /// Returns true if the unfinished line ends with the prompt, with text of the answer before it. Only silence
     /// distinguishes it from the prompt.
     pub(super) fn may_be_over(&self) -> bool {
-        self.phase != TurnPhase::Over
-            && !self.is_line_too_long
-            && self.text_before_prompt().is_some()
+        self.phase != TurnPhase::Over && self.text_before_prompt().is_some()
     }
 
     /// Ends the turn if the program has been silent since [`may_be_over`](Self::may_be_over).
@@ -149,30 +165,81 @@ impl MessageTurn {
 
     fn handle_part(&mut self, part: &[u8], steps: &mut Vec<StdioStep>) {
         self.line.extend_from_slice(part);
-        if part.ends_with(b"\n") {
-            let line = std::mem::take(&mut self.line);
-            let is_long =
-                std::mem::take(&mut self.is_line_too_long) || line.len() > MAX_MARK_LINE_BYTES;
-            if self.phase == TurnPhase::Starting || self.consume_echo(&line) {
-                return;
+        if self.line.len() > self.max_held_bytes() {
+            if self.needs_whole_lines() {
+                let reason = format!("is longer than {} bytes", self.max_line_bytes);
+                return self.fail_long_line(&reason, steps);
             }
-            let is_end = !is_long && self.is_end(&line);
-            let is_content = !is_end || matches!(self.end, TurnEnd::Json(_));
-            if is_content {
-                self.add_answer(line, steps);
-            }
-            if is_end {
-                self.phase = TurnPhase::Over;
-                steps.push(StdioStep::End(None));
-            }
-        } else if self.is_line_too_long || self.line.len() > MAX_MARK_LINE_BYTES {
-            // The line is part of the answer at any length, and only a bounded part of it is held.
-            self.is_line_too_long = true;
-            let text = std::mem::take(&mut self.line);
-            if self.phase != TurnPhase::Starting {
-                self.add_answer(text, steps);
-            }
+            self.split_line(steps);
         }
+        if part.ends_with(b"\n") {
+            self.handle_line(steps);
+        }
+    }
+
+    fn handle_line(&mut self, steps: &mut Vec<StdioStep>) {
+        let line = std::mem::take(&mut self.line);
+        let is_split = std::mem::take(&mut self.is_line_split);
+        if self.phase == TurnPhase::Starting || self.consume_echo(&line) {
+            return;
+        }
+        let line_match = if is_split { EndMatch::None } else { self.match_end(&line) };
+        if line_match == EndMatch::Unread {
+            return self.fail_long_line("has too many values to be read", steps);
+        }
+        let is_end = line_match == EndMatch::End;
+        let is_content = !is_end || matches!(self.end, TurnEnd::Json(_));
+        if is_content {
+            self.add_answer(line, steps);
+        }
+        if is_end {
+            self.phase = TurnPhase::Over;
+            steps.push(StdioStep::End(None));
+        }
+    }
+
+    /// Passes on the beginning of a line that is longer than any line end of the turn, without the bytes that may be
+    /// the beginning of a prompt.
+    fn split_line(&mut self, steps: &mut Vec<StdioStep>) {
+        self.is_line_split = true;
+        self.pending_echo.clear();
+        let held_bytes = match &self.end {
+            TurnEnd::Prompt(prompt) => prompt.text.len(),
+            _ => 0,
+        };
+        let text: Vec<_> = self.line.drain(..self.line.len().saturating_sub(held_bytes)).collect();
+        if self.phase != TurnPhase::Starting {
+            self.add_answer(text, steps);
+        }
+    }
+
+    /// Fails the turn, whose end may be in a line that is too long to be searched. Without the failure the turn would
+    /// wait for an end that has passed.
+    fn fail_long_line(&mut self, reason: &str, steps: &mut Vec<StdioStep>) {
+        self.line.clear();
+        self.phase = TurnPhase::Over;
+        let key = self.end.key();
+        let message =
+            format!("a line of the answer {reason}, and a match of `turn.{key}` may be in it");
+        steps.push(StdioStep::Desynchronized(Failure::new(Code::OutputUnreadable, message)));
+    }
+
+    /// Returns true if the end of the turn can be anywhere in a line of any length.
+    const fn needs_whole_lines(&self) -> bool {
+        matches!(self.end, TurnEnd::Regex(_) | TurnEnd::Json(_))
+    }
+
+    /// Returns the greatest number of bytes of a line that are held: more are no end of the turn, and no echo.
+    fn max_held_bytes(&self) -> usize {
+        let longest_mark = match &self.end {
+            TurnEnd::Regex(_) | TurnEnd::Json(_) => return self.max_line_bytes,
+            TurnEnd::Line(end) => end.len(),
+            TurnEnd::Prompt(prompt) => prompt.text.len(),
+        };
+        longest_mark
+            .max(self.pending_echo.len())
+            .saturating_add(LINE_END_BYTES)
+            .max(HELD_LINE_BYTES)
     }
 
     fn add_answer(&mut self, text: Vec<u8>, steps: &mut Vec<StdioStep>) {
@@ -203,19 +270,21 @@ impl MessageTurn {
 
     /// Returns true if the unfinished line is the prompt and nothing else.
     fn is_prompt(&self) -> bool {
-        matches!(&self.end, TurnEnd::Prompt(prompt) if self.line == prompt.text.as_bytes())
+        !self.is_line_split
+            && matches!(&self.end, TurnEnd::Prompt(prompt) if self.line == prompt.text.as_bytes())
     }
 
     /// Returns the length of the text before a prompt that does not start its line.
     fn text_before_prompt(&self) -> Option<usize> {
         let TurnEnd::Prompt(prompt) = &self.end else { return None };
         let text = self.line.strip_suffix(prompt.text.as_bytes())?;
-        (!text.is_empty()).then_some(text.len())
+        (self.is_line_split || !text.is_empty()).then_some(text.len())
     }
 
     /// Handles a prompt, after which the program waits for input.
     fn handle_prompt(&mut self, steps: &mut Vec<StdioStep>) {
         self.line.clear();
+        self.is_line_split = false;
         if self.phase == TurnPhase::Starting {
             self.phase = TurnPhase::Answering;
             steps.push(StdioStep::Write(std::mem::take(&mut self.message)));
@@ -225,20 +294,35 @@ impl MessageTurn {
         }
     }
 
-    fn is_end(&self, line: &[u8]) -> bool {
+    fn match_end(&self, line: &[u8]) -> EndMatch {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
-        match &self.end {
+        let is_end = match &self.end {
             TurnEnd::Line(end) => text == end.as_bytes(),
             TurnEnd::Regex(end) => end.is_match(&String::from_utf8_lossy(text)),
-            TurnEnd::Json(members) => read_json_line(text).iter().any(|item| match item {
-                LineItem::Object(found) => {
-                    members.iter().all(|(name, it)| found.get(name) == Some(it))
-                }
-                LineItem::Unread(_) => false,
-            }),
+            TurnEnd::Json(members) => return match_members(members, text),
             TurnEnd::Prompt(_) => false,
-        }
+        };
+        if is_end { EndMatch::End } else { EndMatch::None }
+    }
+}
+
+/// Searches a line for an object with these members.
+fn match_members(members: &Map<String, Value>, line: &[u8]) -> EndMatch {
+    let has_members =
+        |object: &Value| members.iter().all(|(name, value)| object.get(name) == Some(value));
+    let names_members = |text: &str| {
+        members.iter().all(|(name, value)| {
+            text.contains(&format!("\"{name}\"")) && text.contains(&value.to_string())
+        })
+    };
+    let items = read_json_line(line);
+    let is_end = |item: &LineItem| matches!(item, LineItem::Object(object) if has_members(object));
+    let is_unread = |item: &LineItem| matches!(item, LineItem::Unread(unread) if unread.exceeds_limit() && names_members(&unread.text));
+    match () {
+        () if items.iter().any(is_end) => EndMatch::End,
+        () if items.iter().any(is_unread) => EndMatch::Unread,
+        () => EndMatch::None,
     }
 }
 

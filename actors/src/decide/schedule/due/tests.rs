@@ -127,11 +127,79 @@ fn jitter_is_stable_per_occurrence_and_bounded() {
 #[test]
 fn years_of_seconds_are_not_iterated() {
     let busy = spec("* * * * * *", MissedPolicy::default());
+    // Also between two seconds, where the window starts within a second.
+    for now in [at("12:00:00"), at("12:00:00.5")] {
+        let evaluation = evaluate((&busy).into(), now - TimeDelta::days(400), now);
+        let [expired, late] = &*evaluation.unsubmitted else { panic!("{evaluation:?}") };
+        let first = (now - TimeDelta::days(400)).timestamp() + 1;
+        assert_eq!(expired.first.timestamp(), first);
+        assert!(expired.time_count as usize >= MAX_COUNTED_TIMES, "{expired:?}");
+        assert!(expired.reason.contains("more than are counted"));
+        assert_eq!(late.status, OccurrenceStatus::Coalesced);
+        assert!((3568..=3570).contains(&late.time_count), "{late:?}");
+        assert!((30..=31).contains(&evaluation.to_submit.len()));
+        assert_eq!(evaluation.cursor, at("12:00:00"));
+    }
+}
+
+#[test]
+fn expired_times_of_a_delayed_schedule_have_one_record() {
+    let jitter = Duration::from_secs(300);
+    let delayed = ScheduleSpec { jitter, ..spec("* * * * *", MissedPolicy::default()) };
     let now = at("12:00:00");
-    let evaluation = evaluate((&busy).into(), now - TimeDelta::days(400), now);
-    assert_eq!(evaluation.unsubmitted[0].time_count as usize, MAX_INSPECTED_TIMES);
-    assert!(evaluation.unsubmitted[0].reason.contains("more than are counted"));
-    assert_eq!((evaluation.to_submit.len(), evaluation.cursor), (30, now));
+    let evaluation = evaluate((&delayed).into(), now - TimeDelta::days(30), now);
+    let expired: Vec<_> = evaluation
+        .unsubmitted
+        .iter()
+        .filter(|range| range.status == OccurrenceStatus::Missed)
+        .collect();
+    let [range] = &*expired else { panic!("{expired:?}") };
+    assert_eq!(range.first, now - TimeDelta::days(30) + TimeDelta::minutes(1));
+    assert!(range.time_count as usize >= MAX_COUNTED_TIMES, "{range:?}");
+    assert!(range.reason.contains("more than are counted"));
+}
+
+#[test]
+fn the_latest_of_many_late_times_are_caught_up() {
+    let now = at("12:00:40");
+    let days = |count: u64| Duration::from_secs(count * 86_400);
+    let once = MissedPolicy::Once { window: days(7) };
+    let all = |max| MissedPolicy::All { max, window: days(7) };
+    for (cron, missed, days_late, count) in [
+        ("* * * * *", once, 2, 1),
+        ("* * * * *", once, 4, 1),
+        ("* * * * *", once, 30, 1),
+        ("* * * * *", all(3), 5, 3),
+        ("* * * * *", all(1000), 7, 1000),
+        ("0 * 8 * * *", all(1000), 90, 7 * 60),
+        ("*/5 * 8-9 * * *", all(1000), 5, 1000),
+        ("*/30 * * * * *", once, 3, 1),
+    ] {
+        let frequent = spec(cron, missed);
+        let evaluation = evaluate((&frequent).into(), now - TimeDelta::days(days_late), now);
+        let caught_up = evaluation.to_submit.iter().filter(|it| it.2 == OccurrenceCause::CatchUp);
+        let caught_up: Vec<_> = caught_up.map(|(planned, _, _)| *planned).collect();
+        let is_late = |planned: &DateTime<Utc>| {
+            now - *planned <= TimeDelta::days(7) && now - *planned > TimeDelta::seconds(30)
+        };
+        let planned = frequent.recurrence.planned_times_after(now - TimeDelta::days(days_late));
+        let late: Vec<_> = planned.take_while(|it| *it <= now).filter(is_late).collect();
+        let has_punctual = evaluation.to_submit.len() > caught_up.len();
+        let expected = match missed {
+            MissedPolicy::Once { .. } if has_punctual => &late[late.len()..],
+            _ => &late[late.len() - count..],
+        };
+        assert_eq!(caught_up, expected, "{cron} {missed:?} {days_late}");
+        let passed = evaluation.unsubmitted.iter().filter(|it| is_late(&it.last));
+        let passed_count: usize = passed.clone().map(|it| it.time_count as usize).sum();
+        let is_count_complete = !passed.clone().any(|it| it.reason.contains("counted"));
+        assert_eq!(
+            is_count_complete,
+            passed_count + expected.len() == late.len(),
+            "{cron} {missed:?}"
+        );
+        assert!(is_count_complete || passed_count >= MAX_COUNTED_TIMES, "{cron} {missed:?}");
+    }
 }
 
 #[test]

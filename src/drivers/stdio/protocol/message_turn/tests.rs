@@ -7,6 +7,8 @@ use serde_json::json;
 
 use super::*;
 
+const MAX_LINE_BYTES: usize = 3 << 20;
+
 fn turn(end: TurnEnd, input: &str) -> Result<MessageTurn, Failure> {
     numbered_turn(end, input, false, 1)
 }
@@ -20,7 +22,12 @@ fn numbered_turn(
 ) -> Result<MessageTurn, Failure> {
     let message = MessageTemplate::default_template();
     let values = ExecutionValues { input: input.to_owned(), ..ExecutionValues::default() };
-    MessageTurn::new(&TurnSpec { message, end, interrupt: None, echo }, &values, number)
+    MessageTurn::new(
+        &TurnSpec { message, end, interrupt: None, echo },
+        &values,
+        number,
+        MAX_LINE_BYTES,
+    )
 }
 
 fn prompt(text: &str, is_at_start: bool) -> TurnEnd {
@@ -50,7 +57,7 @@ fn a_message_is_one_line_unless_configured_otherwise() {
         ExecutionValues { input: "two\n\"lines\"".to_owned(), ..ExecutionValues::default() };
     let message = MessageTemplate::Json(json!({"say": "{{ input }}"}));
     let spec = TurnSpec { message, end: end(), interrupt: None, echo: false };
-    let written = MessageTurn::new(&spec, &values, 0).unwrap().take_first_bytes();
+    let written = MessageTurn::new(&spec, &values, 0, MAX_LINE_BYTES).unwrap().take_first_bytes();
     assert_eq!(written, b"{\"say\":\"two\\n\\\"lines\\\"\"}\n");
 }
 
@@ -136,10 +143,74 @@ fn an_end_before_the_answer_names_its_configuration_key() {
 }
 
 #[test]
-fn a_line_over_the_limit_is_output_and_no_turn_end() {
+fn an_end_in_a_long_line_is_found_up_to_the_limit() {
     let regex = || TurnEnd::Regex(Regex::new("END$").unwrap());
-    let long = [vec![b'x'; MAX_MARK_LINE_BYTES + 1], b"END\n".to_vec()].concat();
-    assert_eq!(received_end(regex(), &long, 4096), (long, false));
+    let line = |length: usize| [vec![b'x'; length - 4], b"END\n".to_vec()].concat();
+    assert_eq!(received_end(regex(), &line(MAX_LINE_BYTES), 4096), (Vec::new(), true));
+    let steps = turn(regex(), "").unwrap().receive(&line(MAX_LINE_BYTES + 1));
+    let [StdioStep::Desynchronized(failure)] = &*steps else { panic!("the turn continues") };
+    assert_eq!(failure.code, Code::OutputUnreadable);
+    assert!(failure.message.contains("longer than 3145728 bytes"), "{failure}");
+    let json = TurnEnd::Json(json!({"type": "result"}).as_object().unwrap().clone());
+    let numbers = "1,".repeat(1 << 20);
+    for (kind, is_lost) in [("result", true), ("text", false)] {
+        let line = format!("{{\"type\":\"{kind}\",\"numbers\":[{numbers}1]}}\n");
+        let steps = turn(json.clone(), "").unwrap().receive(line.as_bytes());
+        let is_failure = |step: &StdioStep| matches!(step, StdioStep::Desynchronized(_));
+        assert_eq!(steps.iter().any(is_failure), is_lost, "{kind}");
+    }
+    let text = "x".repeat(2 << 20);
+    let line = format!("{{\"type\":\"result\",\"text\":\"{text}\"}}\n").into_bytes();
+    assert_eq!(received_end(json, &line, 4096), (line, true));
+}
+
+#[test]
+fn a_line_longer_than_any_end_is_passed_on_in_pieces() {
+    let long = vec![b'x'; HELD_LINE_BYTES + 7];
+    let line = [&*long, b"\n"].concat();
+    let bytes = [&*line, b"END\n"].concat();
+    let end = TurnEnd::Line("END".to_owned());
+    assert_eq!(received_end(end.clone(), &bytes, 4096), (line, true));
+    let steps = turn(end, "").unwrap().receive(&long);
+    assert!(matches!(&*steps, [StdioStep::Output(_)]), "{}", steps.len());
+    let longer_end = String::from_utf8(long).unwrap();
+    let bytes = format!("{longer_end}\n").into_bytes();
+    assert_eq!(received_end(TurnEnd::Line(longer_end), &bytes, 4096), (Vec::new(), true));
+}
+
+#[test]
+fn a_prompt_after_a_long_line_ends_a_turn_after_silence() {
+    for size in [1000, 4096, 3 << 20] {
+        let long = vec![b'x'; HELD_LINE_BYTES + 7];
+        let bytes = [&*long, b"calc> "].concat();
+        let mut turn = turn(prompt("calc> ", true), "x").unwrap();
+        let mut text = Vec::new();
+        for step in bytes.chunks(size).flat_map(|piece| turn.receive(piece)) {
+            let StdioStep::Output(bytes) = step else { panic!("only silence ends it") };
+            text.extend(bytes);
+        }
+        assert!(turn.may_be_over(), "{size}");
+        for step in turn.conclude() {
+            if let StdioStep::Output(bytes) = step {
+                text.extend(bytes);
+            }
+        }
+        assert!(text == long && !turn.may_be_over(), "{size}: {} bytes", text.len());
+    }
+}
+
+#[test]
+fn a_long_echoed_message_is_not_part_of_the_answer() {
+    let message = "x".repeat(HELD_LINE_BYTES + 7);
+    let mut turn = numbered_turn(prompt("> ", true), &message, true, 1).unwrap();
+    let output = format!("{message}\r\n1\n> ");
+    let mut text = Vec::new();
+    for step in output.as_bytes().chunks(4096).flat_map(|piece| turn.receive(piece)) {
+        if let StdioStep::Output(line) = step {
+            text.extend(line);
+        }
+    }
+    assert_eq!(text, b"1\n");
 }
 
 proptest! {
