@@ -15,6 +15,9 @@ use crate::wire::api::schedules::{
 };
 
 const SCHEDULES_PATH: &str = "/api/v1/schedules";
+/// Greatest number of runs in a page of the history.
+const MAX_HISTORY_LENGTH: u32 = 1000;
+
 /// Maximum number of characters of an input that are shown.
 const MAX_INPUT_CHARS: usize = 200;
 
@@ -200,8 +203,10 @@ async fn print_history(
     let rows = list.occurrences.iter().map(occurrence_row).collect();
     let headings = ["PLANNED", "VERDICT", "LATE", "ENDED", "TASK", "WHY"];
     out.print_table(headings, rows, "nothing yet");
-    if list.next.is_some() {
-        out.print_note("there are more: --limit takes up to 1000");
+    if list.next.is_some() && limit < MAX_HISTORY_LENGTH {
+        out.print_note(&format!("there are more runs: --limit takes up to {MAX_HISTORY_LENGTH}"));
+    } else if list.next.is_some() {
+        out.print_note("there are more runs: the parameter `before` of the API reads them");
     }
     Ok(())
 }

@@ -125,11 +125,13 @@ pub(super) async fn show(
             out.print_line(text.trim_end_matches('\n'));
         }
     }
-    print_stderr_tail(&detail, &fetch_stderr_tail(client, &detail).await, out);
+    let (stderr, is_stderr_end) = fetch_stderr_tail(client, &detail).await;
+    print_stderr_tail(&detail, (&stderr, is_stderr_end), out);
     if detail.events_after.is_some() {
         out.print_note("there are more events than shown; `tasks export` has all of them");
     }
-    for name in detail.cut.iter().filter(|name| *name != TextChannel::Stderr.as_str()) {
+    let is_end = |name: &String| is_stderr_end && name == TextChannel::Stderr.as_str();
+    for name in detail.cut.iter().filter(|name| !is_end(name)) {
         out.print_note(&format!(
             "{name} is longer than shown; `tasks export --text` has all of it"
         ));
@@ -192,7 +194,7 @@ fn lost_context(events: &[Event]) -> Option<&str> {
 }
 
 /// Prints the last lines of standard error, and the command that shows all of it.
-fn print_stderr_tail(detail: &ExecutionDetail, stderr: &str, out: &CliOutput) {
+fn print_stderr_tail(detail: &ExecutionDetail, (stderr, is_end): (&str, bool), out: &CliOutput) {
     if stderr.is_empty() {
         return;
     }
@@ -201,7 +203,7 @@ fn print_stderr_tail(detail: &ExecutionDetail, stderr: &str, out: &CliOutput) {
     out.print_line("── stderr ──");
     lines.iter().skip(hidden_count).for_each(|line| out.print_line(line));
     let id = &detail.entry.id;
-    if detail.cut.iter().any(|name| name == TextChannel::Stderr.as_str()) {
+    if is_end {
         out.print_note(
             "only the end of standard error is shown; `algonius tasks export --text` has all of it",
         );

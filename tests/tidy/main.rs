@@ -1,6 +1,6 @@
 //! Rules that the compiler cannot check: dependencies, sizes, names, words and pages.
 //!
-//! Each rule is a test that lists every place with `file:line` and says what to do about it.
+//! Each rule is a test that lists every place with `file:line` and names the remedy.
 
 mod cycles;
 mod dependencies;

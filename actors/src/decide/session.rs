@@ -51,44 +51,34 @@ pub const UNUSABLE_SESSION_ID: &str = "the agent reported a session id that is l
 pub struct FoundSession {
     /// Session id.
     pub id: Option<SessionId>,
-    /// True if the program wrote an id that cannot be stored, and no other.
+    /// True if the program wrote an id that cannot be stored.
     pub is_unusable: bool,
 }
 
 /// Returns the session id that a program wrote within other output; the last one counts.
 #[must_use]
 pub fn find_session(session_spec: &SessionSpec, texts: [&str; 2]) -> FoundSession {
-    let mut has_unusable_id = false;
-    let mut read_id = |text: &str| {
-        let id = SessionId::new(text);
-        has_unusable_id |= id.is_none() && !text.trim().is_empty();
-        id
-    };
-    let mut by_regex = |text: &str| {
+    let by_regex = |text: &&str| {
         let captures = session_spec.regex.as_ref()?.captures_iter(text).last()?;
-        read_id(captures.get(1).or_else(|| captures.get(0))?.as_str())
+        non_blank(captures.get(1).or_else(|| captures.get(0))?.as_str())
     };
-    let mut id = texts.iter().find_map(|text| by_regex(text));
-    if id.is_none()
-        && let Some(pointer) = session_spec.json_pointer.as_deref()
-    {
-        id = texts.iter().find_map(|text| find_at_pointer(text, pointer, &mut read_id));
-    }
-    let is_unusable = id.is_none() && has_unusable_id;
-    FoundSession { id, is_unusable }
+    let by_pointer = |text: &&str| find_at_pointer(text, session_spec.json_pointer.as_deref()?);
+    let text = texts.iter().find_map(by_regex).or_else(|| texts.iter().find_map(by_pointer));
+    let id = text.as_deref().and_then(SessionId::new);
+    FoundSession { is_unusable: text.is_some() && id.is_none(), id }
 }
 
 /// Returns the text at a location of a JSON document, or of the last line that is a document with such a location.
-fn find_at_pointer(
-    text: &str,
-    pointer: &str,
-    read_id: &mut impl FnMut(&str) -> Option<SessionId>,
-) -> Option<SessionId> {
-    let mut id_in = |document: &str| {
+fn find_at_pointer(text: &str, pointer: &str) -> Option<String> {
+    let text_in = |document: &str| {
         let document: Value = serde_json::from_str(document).ok()?;
-        read_id(document.pointer(pointer)?.as_str()?)
+        non_blank(document.pointer(pointer)?.as_str()?)
     };
-    id_in(text).or_else(|| text.lines().rev().find_map(id_in))
+    text_in(text).or_else(|| text.lines().rev().find_map(text_in))
+}
+
+fn non_blank(text: &str) -> Option<String> {
+    (!text.trim().is_empty()).then(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -175,6 +165,9 @@ mod tests {
         let is_unusable = |out: &str| find_session(&session_spec(), [out, ""]).is_unusable;
         assert!(is_unusable(&format!(r#"{{"s":{{"id":"{long}"}}}}"#)));
         assert!(is_unusable(r#"{"s":{"id":"a\tb"}}"#));
+        assert!(is_unusable(&format!(
+            "{{\"s\":{{\"id\":\"d4\"}}}}\n{{\"s\":{{\"id\":\"{long}\"}}}}"
+        )));
         assert!(!is_unusable(r#"{"s":{"id":""}}"#) && !is_unusable("session: a1"));
     }
 }

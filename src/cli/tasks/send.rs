@@ -118,7 +118,7 @@ async fn report_outcome(
 async fn failure_report(client: &ServiceClient, id: &str) -> String {
     let detail = client.get::<ExecutionDetail>(&format!("/api/v1/executions/{id}")).await;
     let Ok(detail) = detail else { return String::new() };
-    failure_details::details_text(&detail, &fetch_stderr_tail(client, &detail).await)
+    failure_details::details_text(&detail, &fetch_stderr_tail(client, &detail).await.0)
 }
 
 /// Returns a text in a document; empty if it is absent.

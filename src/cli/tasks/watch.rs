@@ -68,7 +68,7 @@ async fn check_outcome(
     let details = if out.is_json() {
         String::new()
     } else {
-        failure_details::details_text(detail, &fetch_stderr_tail(client, detail).await)
+        failure_details::details_text(detail, &fetch_stderr_tail(client, detail).await.0)
     };
     let message = format!("task {} is {}{reason}{details}", entry.id, entry.state);
     Err(CliError::NotSucceeded { message, error_body: entry.error.clone() })

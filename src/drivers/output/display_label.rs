@@ -14,39 +14,45 @@ const HIDDEN_BYTES: usize = 4 << 10;
 
 /// Returns a short redacted text for display, in one line.
 pub(in crate::drivers) fn redacted_label(reporter: &Reporter, text: &str) -> String {
-    shorten(reporter, text).0
+    let redacted = redacted_start(reporter, text);
+    shorten(&redacted, text.len() > MAX_REDACTED_BYTES).0
 }
 
-/// Returns the redacted form of an id. A long id is shortened and ends with its digest, so that different ids have
-/// different forms, and the same id always has the same.
+/// Returns the redacted form of an id. A long id is shortened and ends with a digest: ids that differ in their length
+/// or in their first 60 KiB have different forms, and the same id always has the same.
 pub(in crate::drivers) fn redacted_id(reporter: &Reporter, id: &str) -> String {
-    let (label, is_shortened) = shorten(reporter, id);
+    let redacted = redacted_start(reporter, id);
+    let (label, is_shortened) = shorten(&redacted, id.len() > MAX_REDACTED_BYTES);
     if !is_shortened {
         return label;
     }
     // Of the redacted id: the digest of a short secret could be tried out.
-    let start = id.get(..id.floor_char_boundary(MAX_REDACTED_BYTES)).unwrap_or(id);
-    let digest =
-        Sha256::new().chain_update(reporter.redact(start)).chain_update(id.len().to_le_bytes());
-    let digest =
+    let digest = Sha256::new().chain_update(&redacted).chain_update(id.len().to_le_bytes());
+    let number =
         digest.finalize().iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    format!("{label}{digest:016x}")
+    format!("{label}{number:016x}")
 }
 
-/// Returns the label of a text, and true if the text is longer.
-fn shorten(reporter: &Reporter, text: &str) -> (String, bool) {
+/// Returns the start of a text, redacted, without the part in which a secret may have been cut.
+fn redacted_start(reporter: &Reporter, text: &str) -> String {
     // Redacted before the cut: a secret that is cut would not be recognised.
     let start = text.get(..text.floor_char_boundary(MAX_REDACTED_BYTES)).unwrap_or(text);
-    let redacted = reporter.redact(start);
-    let hidden_bytes = if start.len() < text.len() { HIDDEN_BYTES } else { 0 };
-    let shown_end = redacted.floor_char_boundary(redacted.len().saturating_sub(hidden_bytes));
-    let redacted = redacted.get(..shown_end).unwrap_or_default();
+    let mut redacted = reporter.redact(start).to_string();
+    if start.len() < text.len() {
+        redacted
+            .truncate(redacted.floor_char_boundary(redacted.len().saturating_sub(HIDDEN_BYTES)));
+    }
+    redacted
+}
+
+/// Returns the label of a redacted text, and true if the label is shorter than the text or the text has more.
+fn shorten(redacted: &str, has_more: bool) -> (String, bool) {
     let single_line: String =
         redacted.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let mut shortened: String = single_line.trim().chars().take(MAX_LABEL_CHARS).collect();
-    let is_shortened = shortened.len() < single_line.trim().len() || start.len() < text.len();
+    let mut label: String = single_line.trim().chars().take(MAX_LABEL_CHARS).collect();
+    let is_shortened = label.len() < single_line.trim().len() || has_more;
     if is_shortened {
-        shortened.push('…');
+        label.push('…');
     }
-    (shortened, is_shortened)
+    (label, is_shortened)
 }

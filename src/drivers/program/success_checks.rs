@@ -175,3 +175,20 @@ fn launch_failure(error: &io::Error) -> Failure {
         _ => check_failure("could not be started"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_process_holder_is_no_fault_of_the_answer() {
+        for (error, code) in [
+            (io::ErrorKind::NotConnected.into(), Code::Interrupted),
+            (io::ErrorKind::ConnectionAborted.into(), Code::Interrupted),
+            (io::Error::from_raw_os_error(2), Code::CheckFailed),
+            (io::Error::other("broken"), Code::CheckFailed),
+        ] {
+            assert_eq!(launch_failure(&error).code, code, "{error}");
+        }
+    }
+}

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// Warning about ids with which the next message cannot continue the conversation.
 const LONG_IDS_WARNING: &str = "the remote agent has ids of a task and a context that are together longer than 4096 bytes; the \
-     next message starts a new conversation with it";
+     next message cannot continue this conversation, and an answer to a question of the agent fails";
 
 /// Remote side of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -72,6 +72,8 @@ impl RemoteConversation {
         }
         let id = serde_json::to_string(self).ok().and_then(|text| SessionId::new(&text));
         let Some(id) = id else {
+            // The session of an earlier message is another conversation of the remote agent.
+            sessions.forget(Conversation::from_request(&work.request)).await?;
             let message = LONG_IDS_WARNING.to_owned();
             return reporter.record_event(EventKind::Warning { message }).await;
         };

@@ -15,7 +15,7 @@ pub const ON_TIME_TOLERANCE: Duration = Duration::from_secs(30);
 /// Minimum backward clock change that reopens decided times.
 const MIN_CLOCK_SETBACK: TimeDelta = TimeDelta::minutes(1);
 /// Maximum number of planned times that are counted one by one, of those that are too old to be caught up and of those
-/// within the window. Of more, only those that are caught up matter.
+/// within the window. If there are more, only those that are caught up are examined.
 const MAX_COUNTED_TIMES: usize = 5_000;
 /// Maximum number of waiting occurrences of one schedule.
 pub const MAX_WAITING_OCCURRENCES: usize = 100;
@@ -122,27 +122,23 @@ fn find_due_times(
             return (due_times, cursor, Some(due));
         }
         let delay = (now - due).to_std().unwrap_or_default();
-        if delay <= ON_TIME_TOLERANCE {
+        cursor = planned;
+        let restart = if delay <= ON_TIME_TOLERANCE {
             due_times.punctual.push((planned, due));
+            None
         } else if delay <= window {
             due_times.late.push((planned, due));
+            let is_full = due_times.late.len() == MAX_COUNTED_TIMES;
+            is_full.then(|| start_of_latest(due_rule, (cursor, now)))
         } else {
             due_times.record_expired(planned);
-        }
-        cursor = planned;
-        // A second more, because a time at the very start is within the window.
-        let window_start =
-            now - TimeDelta::from_std(window + jitter + Duration::from_secs(1)).unwrap_or_default();
-        let restart = if cursor < window_start && due_times.expired_count() == MAX_COUNTED_TIMES {
-            due_times.mark_expired_count_incomplete();
-            window_start
-        } else if due_times.late.len() == MAX_COUNTED_TIMES {
-            start_of_latest(due_rule, (cursor, now))
-        } else {
-            continue;
+            // A second more, because a time at the very start is within the window.
+            let window_start = now - TimeDelta::from_std(window + jitter).unwrap_or_default();
+            let is_full = due_times.expired_count() == MAX_COUNTED_TIMES;
+            is_full.then(|| window_start - TimeDelta::seconds(1))
         };
-        if restart > cursor {
-            due_times.is_late_count_incomplete = restart != window_start;
+        if let Some(restart) = restart.filter(|restart| *restart > cursor) {
+            due_times.mark_count_incomplete(delay <= window);
             cursor = restart;
             planned_times = recurrence.planned_times_after(cursor);
         }
@@ -150,7 +146,7 @@ fn find_due_times(
 }
 
 /// Returns the latest instant after which there are as many late times as are caught up, or `start` if there are not as
-/// many.
+/// many. All planned times up to it are late, also with the greatest jitter.
 fn start_of_latest(
     DueRule { id, recurrence, jitter, missed }: DueRule<'_>,
     (start, now): (DateTime<Utc>, DateTime<Utc>),
@@ -167,7 +163,8 @@ fn start_of_latest(
         let late_times = due_times.take_while(|due| *due <= now).filter(is_late);
         late_times.take(wanted_count).count() == wanted_count
     };
-    let (mut enough, mut too_few) = (start, now);
+    let max_delay = TimeDelta::from_std(ON_TIME_TOLERANCE + jitter).unwrap_or_default();
+    let (mut enough, mut too_few) = (start, now - max_delay - TimeDelta::seconds(1));
     while too_few - enough > TimeDelta::seconds(1) {
         let middle = enough + (too_few - enough) / 2;
         if has_enough(middle) {
@@ -196,8 +193,10 @@ impl DueTimes {
         self.expired.as_ref().map_or(0, |expired| expired.time_count as usize)
     }
 
-    fn mark_expired_count_incomplete(&mut self) {
-        if let Some(expired) = &mut self.expired {
+    /// Records that more times passed than are counted, either late or expired ones.
+    fn mark_count_incomplete(&mut self, is_late: bool) {
+        self.is_late_count_incomplete |= is_late;
+        if let Some(expired) = self.expired.as_mut().filter(|_| !is_late) {
             expired.reason = "its time passed too long ago, like that of more than are counted";
         }
     }
@@ -211,8 +210,8 @@ fn decide_late_occurrences(
 ) -> impl Iterator<Item = Option<(OccurrenceStatus, &'static str)>> {
     let (coalesced, missed_reason) = if is_count_incomplete {
         (
-            "a later one stands for it, as for more than are counted",
-            "more were missed than are made up for, and than are counted",
+            "a later run replaces it; there were more missed times than are counted",
+            "only the latest missed times are made up for; there were more than are counted",
         )
     } else {
         ("a later one stands for it", "more were missed than are made up for")

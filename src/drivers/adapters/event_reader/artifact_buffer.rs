@@ -19,8 +19,10 @@ const RECORD_OVERHEAD_BYTES: usize = 256;
 pub(super) struct ArtifactBuffer<'r> {
     reporter: &'r Reporter,
     writer: OutputWriter,
-    /// Space for content.
+    /// Space for the content of the result.
     remaining_bytes: usize,
+    /// Space for progress, which must not use up that of the result.
+    remaining_progress_bytes: usize,
     /// Space for content at the start.
     limit: usize,
     /// Number of further events without content. Usage counts towards budgets, so it needs no space for content.
@@ -39,6 +41,7 @@ impl<'r> ArtifactBuffer<'r> {
             reporter,
             writer: reporter.open_output(TextChannel::Parts),
             remaining_bytes: limit,
+            remaining_progress_bytes: limit,
             limit,
             remaining_events: limit / RECORD_OVERHEAD_BYTES,
             dropped_bytes: 0,
@@ -57,7 +60,7 @@ impl<'r> ArtifactBuffer<'r> {
         parts: Vec<Part>,
     ) -> Result<Option<Vec<StoredPart>>, LedgerError> {
         let size = parts.iter().map(part_size).sum();
-        if !self.try_reserve(size) {
+        if !self.try_reserve(speaker, size) {
             self.count_missing(speaker, size as u64);
             return Ok(None);
         }
@@ -74,7 +77,8 @@ impl<'r> ArtifactBuffer<'r> {
         artifact: ArtifactPiece<Part>,
     ) -> Result<(), LedgerError> {
         let size = artifact.parts.iter().map(part_size).sum();
-        if self.continues_incomplete(&artifact) || !self.try_reserve(size) {
+        if self.continues_incomplete(&artifact) || !self.try_reserve(MessageRole::AgentAnswer, size)
+        {
             if let Some(dropped) = self.open_artifacts.get_mut(&artifact.id) {
                 *dropped += size as u64;
             }
@@ -95,8 +99,12 @@ impl<'r> ArtifactBuffer<'r> {
     }
 
     /// Returns the space for one more part in bytes.
-    pub(super) const fn available_bytes(&self) -> usize {
-        self.remaining_bytes.saturating_sub(RECORD_OVERHEAD_BYTES)
+    pub(super) fn available_bytes(&self, speaker: MessageRole) -> usize {
+        let remaining_bytes = match speaker {
+            MessageRole::AgentProgress => self.remaining_progress_bytes,
+            _ => self.remaining_bytes,
+        };
+        remaining_bytes.saturating_sub(RECORD_OVERHEAD_BYTES)
     }
 
     /// Counts content that is missing because there is no room for it. Progress is no part of the result.
@@ -176,9 +184,13 @@ impl<'r> ArtifactBuffer<'r> {
     }
 
     /// Reserves the space, and returns false if there is too little.
-    fn try_reserve(&mut self, size: usize) -> bool {
-        let remaining_bytes = self.remaining_bytes.checked_sub(size.max(RECORD_OVERHEAD_BYTES));
-        self.remaining_bytes = remaining_bytes.unwrap_or(self.remaining_bytes);
+    fn try_reserve(&mut self, speaker: MessageRole, size: usize) -> bool {
+        let space = match speaker {
+            MessageRole::AgentProgress => &mut self.remaining_progress_bytes,
+            _ => &mut self.remaining_bytes,
+        };
+        let remaining_bytes = space.checked_sub(size.max(RECORD_OVERHEAD_BYTES));
+        *space = remaining_bytes.unwrap_or(*space);
         remaining_bytes.is_some()
     }
 

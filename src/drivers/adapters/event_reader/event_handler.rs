@@ -262,9 +262,8 @@ impl<'r> EventHandler<'r> {
             self.report_malformed("has no parts that can be read", loss).await?;
             return Ok(None);
         };
-        match file_parts::read_parts(parts, self.allowed_folders, self.buffer.available_bytes())
-            .await
-        {
+        let space = self.buffer.available_bytes(speaker);
+        match file_parts::read_parts(parts, self.allowed_folders, space).await {
             Ok(parts) => Ok(Some(parts)),
             Err(undelivered) => self.note_undelivered(&undelivered, speaker).await.map(|()| None),
         }

@@ -202,7 +202,9 @@ impl MessageTurn {
     /// the beginning of a prompt.
     fn split_line(&mut self, steps: &mut Vec<StdioStep>) {
         self.is_line_split = true;
-        self.pending_echo.clear();
+        if self.phase != TurnPhase::Starting {
+            self.pending_echo.clear();
+        }
         let held_bytes = match &self.end {
             TurnEnd::Prompt(prompt) => prompt.text.len(),
             _ => 0,
@@ -311,11 +313,9 @@ impl MessageTurn {
 fn match_members(members: &Map<String, Value>, line: &[u8]) -> EndMatch {
     let has_members =
         |object: &Value| members.iter().all(|(name, value)| object.get(name) == Some(value));
-    let names_members = |text: &str| {
-        members.iter().all(|(name, value)| {
-            text.contains(&format!("\"{name}\"")) && text.contains(&value.to_string())
-        })
-    };
+    // The values can have other forms in the text.
+    let names_members =
+        |text: &str| members.iter().all(|(name, _)| text.contains(&format!("\"{name}\"")));
     let items = read_json_line(line);
     let is_end = |item: &LineItem| matches!(item, LineItem::Object(object) if has_members(object));
     let is_unread = |item: &LineItem| matches!(item, LineItem::Unread(unread) if unread.exceeds_limit() && names_members(&unread.text));

@@ -203,6 +203,34 @@ fn the_latest_of_many_late_times_are_caught_up() {
 }
 
 #[test]
+fn no_time_of_a_delayed_schedule_is_lost() {
+    let now = at("12:00:40");
+    for (jitter, id) in [(300, "nightly"), (1800, "nightly"), (1800, "tick"), (3600, "tick")] {
+        let window = Duration::from_secs(7 * 86_400);
+        let delayed = ScheduleSpec {
+            id: ScheduleId::new(id).unwrap(),
+            jitter: Duration::from_secs(jitter),
+            ..spec("* * * * *", MissedPolicy::Once { window })
+        };
+        let evaluation = evaluate((&delayed).into(), now - TimeDelta::days(5), now);
+        let punctual: Vec<_> =
+            evaluation.to_submit.iter().map(|(planned, _, _)| *planned).collect();
+        let due_times = delayed
+            .recurrence
+            .planned_times_after(now - TimeDelta::days(5))
+            .map(|planned| (planned, due_at(&delayed.id, delayed.jitter, planned)))
+            .take_while(|(_, due)| *due <= now)
+            .collect::<Vec<_>>();
+        let last_planned = due_times.last().unwrap().0;
+        assert_eq!(evaluation.cursor, last_planned, "{id} {jitter}");
+        let on_time = due_times.into_iter().filter(|(_, due)| now - *due <= TimeDelta::seconds(30));
+        for (planned, _) in on_time {
+            assert!(punctual.contains(&planned), "{id} {jitter}: {planned}");
+        }
+    }
+}
+
+#[test]
 fn a_busy_schedule_follows_its_overlap_policy() {
     use OverlapPolicy::{Allow, CancelPrevious, Queue, Skip};
     for overlap in [Skip, Queue, CancelPrevious, Allow] {

@@ -31,8 +31,15 @@ async fn parts_over_the_limit_are_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_lost_part_of_the_result_fails_the_attempt() {
     let big = "x".repeat(4000);
+    let fitting = "x".repeat(3000);
     for (event, code) in [
         (format!(r#"{{"type":"status","text":"{big}"}}"#), None),
+        (
+            format!(
+                r#"{{"type":"status","text":"{fitting}"}}{{"type":"artifact","text":"{fitting}"}}"#
+            ),
+            None,
+        ),
         (format!(r#"{{"type":"message","text":"{big}"}}"#), Some(Code::OutputTooLarge)),
         (format!(r#"{{"type":"input_required","text":"{big}"}}"#), Some(Code::OutputTooLarge)),
         (format!(r#"{{"type":"text","text":"{big}"}}"#), None),

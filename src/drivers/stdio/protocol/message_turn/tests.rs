@@ -153,11 +153,11 @@ fn an_end_in_a_long_line_is_found_up_to_the_limit() {
     assert!(failure.message.contains("longer than 3145728 bytes"), "{failure}");
     let json = TurnEnd::Json(json!({"type": "result"}).as_object().unwrap().clone());
     let numbers = "1,".repeat(1 << 20);
-    for (kind, is_lost) in [("result", true), ("text", false)] {
-        let line = format!("{{\"type\":\"{kind}\",\"numbers\":[{numbers}1]}}\n");
+    for (name, is_lost) in [("type", true), ("kind", false)] {
+        let line = format!("{{\"{name}\": \"result\",\"numbers\":[{numbers}1]}}\n");
         let steps = turn(json.clone(), "").unwrap().receive(line.as_bytes());
         let is_failure = |step: &StdioStep| matches!(step, StdioStep::Desynchronized(_));
-        assert_eq!(steps.iter().any(is_failure), is_lost, "{kind}");
+        assert_eq!(steps.iter().any(is_failure), is_lost, "{name}");
     }
     let text = "x".repeat(2 << 20);
     let line = format!("{{\"type\":\"result\",\"text\":\"{text}\"}}\n").into_bytes();
@@ -197,6 +197,17 @@ fn a_prompt_after_a_long_line_ends_a_turn_after_silence() {
         }
         assert!(text == long && !turn.may_be_over(), "{size}: {} bytes", text.len());
     }
+}
+
+#[test]
+fn a_long_banner_keeps_the_echo_out_of_the_answer() {
+    let mut turn = numbered_turn(prompt("> ", true), "1+1", true, 0).unwrap();
+    let banner = format!("{}\n> ", "x".repeat(HELD_LINE_BYTES + 7));
+    let steps: Vec<_> =
+        banner.as_bytes().chunks(4096).flat_map(|piece| turn.receive(piece)).collect();
+    assert!(matches!(&*steps, [StdioStep::Write(message)] if message == b"1+1\n"));
+    let steps = turn.receive(b"1+1\n2\n> ");
+    assert!(matches!(&*steps, [StdioStep::Output(line), StdioStep::End(None)] if line == b"2\n"));
 }
 
 #[test]
