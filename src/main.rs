@@ -1,13 +1,13 @@
 //! The `algonius` program.
 
 use std::io::{self, Write};
+use std::num::NonZero;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use algonius_supervisor::cli::{self, args::Args};
 use algonius_warden::inherited_state::replace_inherited_state;
 use algonius_warden::startup;
-use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
 /// Environment variable with the number of runtime threads.
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == "warden") {
         return startup::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
-    let args = match Args::try_parse() {
+    let args = match Args::read() {
         Ok(args) => args,
         Err(error) => return print_help_or_error(&error),
     };
@@ -61,10 +61,12 @@ fn print_help_or_error(error: &clap::Error) -> ExitCode {
 /// holder, which work at the same time; more threads here wake each other and wait for each other's memory, without
 /// more throughput.
 fn build_runtime() -> std::io::Result<Runtime> {
-    let mut builder = Builder::new_multi_thread();
-    if std::env::var_os(WORKER_THREADS_VARIABLE).is_none() {
-        let processors = available_parallelism().map_or(1, Into::into);
-        builder.worker_threads((processors / 2).max(1));
-    }
-    builder.enable_all().build()
+    let count = match std::env::var_os(WORKER_THREADS_VARIABLE).filter(|text| !text.is_empty()) {
+        Some(text) => text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
+            io::Error::other(format!("the variable {WORKER_THREADS_VARIABLE} is no number above 0"))
+        })?,
+        None => NonZero::new(available_parallelism().map_or(1, Into::into) / 2_usize)
+            .unwrap_or(NonZero::<usize>::MIN),
+    };
+    Builder::new_multi_thread().worker_threads(count.get()).enable_all().build()
 }

@@ -10,5 +10,6 @@ pub(crate) mod network;
 pub(crate) mod operator_token;
 pub(crate) mod program_file;
 pub(crate) mod template;
+pub(crate) mod temporary_folder;
 pub(crate) mod terminal_text;
 pub mod tls;

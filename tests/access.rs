@@ -65,9 +65,9 @@ async fn try_start(
     );
     std::fs::write(&config_file, text).unwrap();
     let env = |name: &str| match name {
-        "PATH" => Some("/usr/bin:/bin".to_owned()),
-        "KEY" => Some(AGENT_KEY.to_owned()),
-        "OTHER" => Some(WRONG_TOKEN.to_owned()),
+        "PATH" => Some("/usr/bin:/bin".into()),
+        "KEY" => Some(AGENT_KEY.into()),
+        "OTHER" => Some(WRONG_TOKEN.into()),
         _ => None,
     };
     let loaded = config::load(&config_file, &env).unwrap_or_else(|faults| panic!("{faults}"));

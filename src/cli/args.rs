@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::builder::Resettable;
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 /// Text after the help of a command: two command lines.
@@ -89,6 +90,26 @@ pub struct Args {
     /// Command to run.
     #[command(subcommand)]
     pub command: CliCommand,
+}
+
+impl Args {
+    /// Reads the command line of this process, and the variables that stand for options. An empty variable counts as
+    /// absent.
+    ///
+    /// # Errors
+    /// Returns the help, the version, or the fault of the arguments.
+    pub fn read() -> Result<Self, clap::Error> {
+        let mut command = without_empty_variables(Self::command());
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty =
+        |arg: &Arg| arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
+    let without_empty = |arg: Arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg };
+    command.mut_args(without_empty).mut_subcommands(without_empty_variables)
 }
 
 /// Commands.

@@ -1,5 +1,6 @@
 //! Commands on the configuration, and the search for its file.
 
+pub(super) mod atomic_file;
 pub(super) mod check;
 pub(super) mod init;
 mod load;

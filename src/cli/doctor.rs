@@ -13,6 +13,7 @@ mod resource_limits;
 mod service_files;
 mod version;
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
@@ -47,7 +48,7 @@ pub(super) async fn run(
     findings.push(network::check());
     findings.push(unit.as_ref().map_or_else(not_installed_finding, InstalledUnit::finding));
     findings.push(Finding::good("configuration file", configuration.describe()));
-    let load_config = |env: &dyn Fn(&str) -> Option<String>| match file {
+    let load_config = |env: &dyn Fn(&str) -> Option<OsString>| match file {
         Some(file) => config::load(file, env),
         None => config::load_shipped(env),
     };
@@ -93,6 +94,7 @@ impl InstalledUnit {
     pub(super) fn finding(&self) -> Finding {
         let (unit, config) = (self.unit_file.display(), self.config_file.display());
         let path = self.variable("PATH").unwrap_or_default();
+        let path = path.display();
         let text = format!("{unit} starts it on {config}, and agents are looked up in {path}");
         Finding::good("service", text)
     }

@@ -33,6 +33,12 @@ pub(super) enum CliError {
     /// No token was found.
     #[error("there is no token in {}; name one by --token-file", file.display())]
     NoToken { file: PathBuf, source: std::io::Error },
+    /// The environment names no folder for the token.
+    #[error(
+        "neither XDG_STATE_HOME nor HOME is set, so there is no place for the token; set HOME, or name an existing \
+         token by --token-file"
+    )]
+    NoTokenFolder,
     /// The response is not one of this service.
     #[error("the answer is not one of this service: {reason}")]
     UnexpectedResponse { reason: &'static str },
@@ -163,7 +169,7 @@ impl CliError {
             | Self::ConfigurationRejected { .. } => 4,
             Self::Service(error) => error.exit_code(),
             Self::AddAgent(error) => error.exit_code(),
-            Self::NoToken { .. } => 2,
+            Self::NoToken { .. } | Self::NoTokenFolder => 2,
             Self::NotSucceeded { .. } => 5,
             Self::Refused(error_body) | Self::TooManyRequests { error_body, .. } => {
                 match error_body.code.as_str() {

@@ -51,8 +51,9 @@ fn requested_unit(owner: &UnitOwner, options: UnitOptions) -> Result<Unit, Servi
         Some(config_file) => absolute_path(&config_file)?,
         None => owner.config_file(&directories)?,
     };
-    let search_path = options.path.unwrap_or_else(|| owner.search_path(&directories));
-    Unit::new(owner.clone(), &program, &config_file, search_path)
+    let search_path =
+        options.path.map_or_else(|| owner.search_path(&directories), std::ffi::OsString::from);
+    Unit::new(owner.clone(), &program, &config_file, &search_path)
 }
 
 fn absolute_path(file: &Path) -> Result<PathBuf, ServiceCommandError> {
@@ -100,7 +101,7 @@ fn check_configuration(unit: &Unit) -> Result<(), CliError> {
         return Err(ServiceCommandError::NoConfiguration { file: file.to_owned() }.into());
     }
     let env = |name: &str| {
-        if name == "PATH" { Some(unit.search_path().to_owned()) } else { std::env::var(name).ok() }
+        if name == "PATH" { Some(unit.search_path().into()) } else { std::env::var_os(name) }
     };
     let loaded = config::load(file, &env).map_err(CliError::InvalidConfiguration)?;
     // The user can first install the program or set another path.

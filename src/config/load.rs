@@ -1,5 +1,6 @@
 //! Loading of a configuration: its text, its presets, and the check of both.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use toml::de::DeTable;
@@ -32,7 +33,7 @@ pub struct LoadedConfig {
 /// syntax errors alone, because its meaning is unknown then.
 pub fn load(
     path: &Path,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<LoadedConfig, ConfigFaults> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| unreadable_file(path, &format!("cannot be read: {error}")))?;
@@ -43,7 +44,7 @@ pub fn load(
 ///
 /// # Errors
 /// Fails if the configuration does not suit this machine.
-pub fn load_shipped(env: &dyn Fn(&str) -> Option<String>) -> Result<LoadedConfig, ConfigFaults> {
+pub fn load_shipped(env: &dyn Fn(&str) -> Option<OsString>) -> Result<LoadedConfig, ConfigFaults> {
     let path = Path::new("supervisor.toml");
     load_config_text(&ConfigText { path, text: SHIPPED_CONFIG, is_shipped: true }, env)
 }
@@ -55,7 +56,7 @@ pub fn load_shipped(env: &dyn Fn(&str) -> Option<String>) -> Result<LoadedConfig
 pub fn load_text(
     path: &Path,
     text: &str,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<LoadedConfig, ConfigFaults> {
     load_config_text(&ConfigText { path, text, is_shipped: false }, env)
 }
@@ -71,7 +72,7 @@ struct ConfigText<'t> {
 /// Checks the text of a file. Relative paths are relative to the file's folder.
 fn load_config_text(
     config_text: &ConfigText<'_>,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<LoadedConfig, ConfigFaults> {
     let ConfigText { path, text, is_shipped } = *config_text;
     let file = std::path::absolute(path);

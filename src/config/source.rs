@@ -1,5 +1,6 @@
 //! Source of a configuration, which can be read again.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use super::load::{LoadedConfig, load, load_shipped};
 use super::settings::Settings;
 
 /// Lookup of a variable in an environment.
-type SharedEnvLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+type SharedEnvLookup = Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 
 /// Source of a configuration. Cheap to clone.
 #[derive(Clone)]
@@ -31,7 +32,7 @@ impl ConfigSource {
     /// Returns a file as the source, or the shipped configuration without one, in the environment of this process.
     #[must_use]
     pub fn new(file: Option<&Path>) -> Self {
-        let environment = Arc::new(|name: &str| std::env::var(name).ok());
+        let environment = Arc::new(|name: &str| std::env::var_os(name));
         Self {
             origin: SourceOrigin::File(file.map(Path::to_owned), environment),
             listen_address: None,

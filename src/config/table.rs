@@ -18,6 +18,6 @@ pub(crate) use bounds::ValueBounds;
 pub(crate) use key::{ConfigKey, Count, Flag, Keyword, Seconds};
 pub(crate) use keyword_list::read_keyword_list;
 pub(crate) use position::{Positioned, PositionedValue, SourcePosition};
-pub(crate) use reader::{ConfigReader, ConfigTextFile, ReadResult};
+pub(crate) use reader::{ConfigReader, ConfigTextFile, NotUtf8, ReadResult};
 pub(crate) use section::Section;
 pub(crate) use shape::{KeyDescriptions, ShapeRecorder, ValueShape};

@@ -1,8 +1,10 @@
 //! Tests of the loader with whole files, and their common functions.
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,8 +42,9 @@ const CAT: &str = "[agents.a]\ncommand = \"cat\"\n";
 const CANARY: &str = "canary-canary-canary-canary-canary-1";
 
 /// Environment of the tests.
-fn env(name: &str) -> Option<String> {
+fn env(name: &str) -> Option<OsString> {
     let value = match name {
+        "LATIN" => return Some(OsString::from_vec(b"caf\xe9".to_vec())),
         "HOME" => "/people/me",
         "PATH" => "/nowhere:/usr/bin:/bin",
         "MY_KEY" | "CI_TOKEN" | "SAME_TOKEN" => CANARY,
@@ -53,7 +56,7 @@ fn env(name: &str) -> Option<String> {
         "SEVEN" => "seven-7",
         _ => return None,
     };
-    Some(value.to_owned())
+    Some(value.into())
 }
 
 /// Loads a text as `supervisor.toml` of a folder of its own.

@@ -55,7 +55,12 @@ fn read(file: &Path) -> io::Result<String> {
 /// Fails if the file cannot be written; the old one stays then.
 pub(crate) fn replace(file: &Path) -> io::Result<()> {
     let temporary_path = file.with_added_extension(std::process::id().to_string());
-    write(&temporary_path, &random()?).and_then(|()| fs::rename(&temporary_path, file))
+    let replaced =
+        write(&temporary_path, &random()?).and_then(|()| fs::rename(&temporary_path, file));
+    if replaced.is_err() {
+        _ = fs::remove_file(&temporary_path); // The first fault is the one to report.
+    }
+    replaced
 }
 
 /// Returns 256 random bits of the system, as 64 hexadecimal digits.

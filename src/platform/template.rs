@@ -19,7 +19,7 @@ const MAX_REPLACED_BYTES: usize = 8 << 20;
 const RENDER_FUEL: u64 = 10_000;
 
 /// Names that a template may use; `param` is used as `param.name`.
-pub(crate) const EXECUTION_VARIABLE_NAMES: [&str; 17] = [
+pub(crate) const EXECUTION_VARIABLE_NAMES: [&str; 24] = [
     "input",
     "input_file",
     "output_file",
@@ -37,6 +37,13 @@ pub(crate) const EXECUTION_VARIABLE_NAMES: [&str; 17] = [
     "home",
     "session_id",
     "uuid",
+    "metadata",
+    "request_metadata",
+    "extensions",
+    "reference_task_ids",
+    "accepted_output_modes",
+    "requested_extensions",
+    "parts",
 ];
 
 /// Statements that a template may contain.
@@ -91,6 +98,8 @@ pub(crate) enum TemplateError {
 pub(crate) struct ExecutionValues {
     /// Redacted or raw input, as the creator of the values decides.
     pub(crate) input: String,
+    /// Metadata and references of the message by their names in templates: JSON each, and empty if absent.
+    pub(crate) details: BTreeMap<&'static str, String>,
     /// Files of the attempt.
     pub(crate) paths: AttemptPaths,
     /// Parameters of the request, on top of the configured ones.
@@ -224,6 +233,11 @@ impl Template {
         &self.names
     }
 
+    /// Returns the parameters that the template uses.
+    pub(crate) const fn used_params(&self) -> &BTreeSet<String> {
+        &self.params
+    }
+
     /// Renders the template.
     ///
     /// # Errors
@@ -292,6 +306,9 @@ impl TemplateValues for ExecutionValues {
             "home" => Value::from(self.home.to_string_lossy()),
             "session_id" => Value::from(self.session_id.as_str()),
             "uuid" => Value::from(self.uuid.as_str()),
+            _ if EXECUTION_VARIABLE_NAMES.contains(&name) => {
+                Value::from(self.details.get(name).map_or("", String::as_str))
+            }
             _ => Value::UNDEFINED,
         }
     }

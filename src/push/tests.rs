@@ -221,7 +221,7 @@ impl PushHarness {
             ),
             access: Access::ReadWrite,
             input: "look at this".to_owned(),
-            parts: Vec::new(),
+            content: Default::default(),
             params: Default::default(),
             overrides: Default::default(),
             replayable: true,

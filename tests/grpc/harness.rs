@@ -99,7 +99,7 @@ impl GrpcHarness {
         let folder = tempfile::tempdir().expect("a folder");
         let config_file = folder.path().join("supervisor.toml");
         std::fs::write(&config_file, CONFIG).expect("the configuration is written");
-        let env = |name: &str| std::env::var(name).ok();
+        let env = |name: &str| std::env::var_os(name);
         let mut settings =
             config::load(&config_file, &env).expect("a sound configuration").settings;
         settings.callers.tokens.push(NewToken {

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::harness::Service;
-use crate::harness::client::{failed_with, message_params, task_id, task_outcome, task_state};
+use crate::harness::client::{
+    completed_with, failed_with, message_params, task_id, task_outcome, task_state,
+};
 use crate::harness::mock_model::MockModel;
 
 /// Agents with each delivery and each input method. Each program shows what it received; `read` also prints the files.
@@ -159,4 +161,38 @@ async fn a_cognitive_agent_refuses_files() {
     let service = Service::start(&agents).await;
     let refused = service.expect_refusal("thinker", "message/send", params_with_file("look")).await;
     assert_eq!(refused, (-32005, "content-type-unsupported".to_owned()));
+}
+
+#[tokio::test]
+async fn an_acp_agent_gets_only_files_that_it_accepts() {
+    let agent = |id: &str, kinds: &str| {
+        format!(
+            "[agents.{id}]\ncommand = 'FAKE'\nargs = ['acp']\nprotocol = 'acp'\n\
+             a2a.input_modes = ['*/*']\nenv.\"F\\u0041KE_ACP_PROMPTS\" = '{kinds}'\n\
+             env.\"F\\u0041KE_ACP_LOG\" = 'HERE/{id}'\nsandbox.writable = ['HERE']\n"
+        )
+    };
+    let service =
+        Service::start(&(agent("plain", "") + &agent("rich", "embeddedContext,image"))).await;
+    let image = json!({"name": "a b.png", "mimeType": "image/png", "bytes": "aGVsbG8="});
+    let image = with_part("look", json!({"kind": "file", "file": image}));
+    let bytes = json!({"name": "a.zip", "mimeType": "application/zip", "bytes": "/wA="});
+    let bytes = with_part("look", json!({"kind": "file", "file": bytes}));
+    let text = params_with_file("look");
+    // A file of text is a text for every agent.
+    let task = service.expect_result("plain", "message/send", &text).await;
+    let expected = "ECHO: look\nattachment:///build.log:\nhello";
+    assert_eq!(task_outcome(&task), completed_with(expected));
+    for params in [&image, &bytes] {
+        let task = service.expect_result("plain", "message/send", params).await;
+        assert_eq!(task_outcome(&task), failed_with("input-rejected"), "{task}");
+    }
+    for params in [&text, &image, &bytes] {
+        let task = service.expect_result("rich", "message/send", params).await;
+        assert_eq!(task_outcome(&task), completed_with("ECHO: look"), "{task}");
+    }
+    let log = service.setup.read("rich");
+    for block in ["\"type\":\"image\"", "\"text\":\"hello\"", "\"blob\":\"/wA=\""] {
+        assert!(log.contains(block), "{block}: {log}");
+    }
 }

@@ -304,3 +304,33 @@ async fn a_process_per_turn_resumes_by_its_session() {
     assert_eq!(send_in_context(&service, "d", "tea").await, completed_with("tea \n"));
     assert_eq!(service.setup.read("log"), "start\n".repeat(4));
 }
+
+#[tokio::test]
+async fn a_message_with_other_parameters_gets_another_process() {
+    let script = "while read line; do echo \"$0 $line $$\"; echo END; done";
+    let agent = format!(
+        "[agents.kept]\ncommand = 'sh'\nargs = ['-c', '{script}', '{{{{ param.style }}}}']\n\
+         mode = 'interactive'\nparams = {{ style = 'plain', tone = 'low' }}\n\
+         overrides.params = ['style', 'tone']\n[agents.kept.turn]\nend_line = 'END'\n\
+         message = \"{{{{ input }}}} {{{{ param.tone }}}} {{{{ metadata }}}}\\n\"\n"
+    );
+    let service = Service::start(&agent).await;
+    let send = async |text: &str, params: Value| {
+        let mut message = message_params_in_context("c", text);
+        let key = "https://algonius.dev/a2a/ext/parameters/v1";
+        message["message"]["metadata"] = json!({ key: params, "n": text });
+        let task = service.expect_result("kept", "message/send", &message).await;
+        let (state, answer) = task_outcome(&task);
+        assert_eq!(state, "completed", "{task}");
+        let (answer, pid) = answer.trim_end().rsplit_once(' ').unwrap();
+        (answer.to_owned(), pid.to_owned())
+    };
+    let (first, first_pid) = send("one", json!({})).await;
+    assert_eq!(first, "plain one low {\"n\":\"one\"}");
+    // A parameter of the message alone needs no other process.
+    let (second, second_pid) = send("two", json!({"tone": "high"})).await;
+    assert_eq!((second.as_str(), &second_pid), ("plain two high {\"n\":\"two\"}", &first_pid));
+    let (third, third_pid) = send("three", json!({"style": "bold"})).await;
+    assert_eq!(third, "bold three low {\"n\":\"three\"}");
+    assert_ne!(third_pid, first_pid);
+}

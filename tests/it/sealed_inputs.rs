@@ -65,7 +65,16 @@ pub(crate) fn runtime_key_file(setup: &Setup) -> PathBuf {
 fn expect_not_stored(service: &Service, key: &[u8]) {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let encoded = [hex, STANDARD.encode(key)].into_iter().chain(secrets()).map(String::into_bytes);
-    let secret_parts: Vec<Vec<u8>> = encoded.chain([key.to_vec()]).collect();
+    expect_bytes_nowhere_stored(service, &encoded.chain([key.to_vec()]).collect::<Vec<_>>());
+}
+
+/// No file of the data directory and no line of the log has one of these texts.
+pub(crate) fn expect_nowhere_stored(service: &Service, texts: &[&str]) {
+    let texts: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+    expect_bytes_nowhere_stored(service, &texts);
+}
+
+fn expect_bytes_nowhere_stored(service: &Service, secret_parts: &[Vec<u8>]) {
     let mut stored: Vec<(String, Vec<u8>)> =
         files_below(&service.setup.test_folder().join("state"))
             .into_iter()
@@ -76,7 +85,7 @@ fn expect_not_stored(service: &Service, key: &[u8]) {
     );
     stored.push(("the log".to_owned(), service.stderr_text().into_bytes()));
     for (location, bytes) in stored {
-        for part in &secret_parts {
+        for part in secret_parts {
             let is_stored = bytes.windows(part.len()).any(|window| window == part);
             assert!(!is_stored, "{location} has {:?}", String::from_utf8_lossy(part));
         }

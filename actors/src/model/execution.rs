@@ -4,6 +4,7 @@ pub mod content;
 pub mod event;
 pub mod followers;
 pub mod hop;
+pub mod message_details;
 pub mod progress;
 pub mod record;
 pub mod request;

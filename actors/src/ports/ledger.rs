@@ -17,8 +17,8 @@ use crate::model::agent::Access;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::QueueReason;
 use crate::model::agent::workspace::Workspace;
-use crate::model::execution::content::StoredPart;
 use crate::model::execution::event::{Event, EventKind, TextChunk, TextRange};
+use crate::model::execution::message_details::StoredContent;
 use crate::model::execution::record::{
     ExecutionFilter, ExecutionPage, ExecutionPageQuery, ExecutionRecord,
 };
@@ -57,8 +57,8 @@ pub struct AcceptCommand {
     pub access: Access,
     /// Redacted text of all parts of the input.
     pub input: String,
-    /// Location of each part in the text.
-    pub parts: Vec<StoredPart>,
+    /// Content of the message.
+    pub content: StoredContent,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
     /// Overrides of the caller.
@@ -102,8 +102,8 @@ pub struct AnswerCommand {
     pub digest: [u8; 32],
     /// Redacted text of all parts.
     pub input: String,
-    /// Location of each part in the text.
-    pub parts: Vec<StoredPart>,
+    /// Content of the message.
+    pub content: StoredContent,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
     /// Overrides of the caller.

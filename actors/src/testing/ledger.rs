@@ -18,9 +18,7 @@ use super::fault_injection::{FaultGate, LedgerCallKind};
 use crate::model::access::principal::{NewToken, Token};
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::QueueReason;
-use crate::model::execution::event::{
-    Event, EventKind, MessageRole, TextChannel, TextChunk, TextRange,
-};
+use crate::model::execution::event::{Event, EventKind, TextChannel, TextChunk, TextRange};
 use crate::model::execution::record::{
     ExecutionFilter, ExecutionPage, ExecutionPageQuery, ExecutionRecord,
 };
@@ -121,8 +119,7 @@ impl Ledger for MemoryLedger {
         row.record.overrides = command.overrides;
         (row.record.replayable, row.sealed) = (command.replayable, command.sealed_input);
         row.record.changed_at = command.at;
-        let (message, pieces) = (command.message.0, command.parts);
-        let message_event = EventKind::Message { speaker: MessageRole::User, message, pieces };
+        let message_event = EventKind::caller_message(command.message.0, command.content);
         row.append(command.at, message_event, violations);
         Ok(true)
     }

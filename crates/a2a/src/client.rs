@@ -4,23 +4,36 @@ use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use algonius_actors::model::agent::remote::RemoteBinding;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::v0_3::{self, rest};
-use super::v1::{Message, SendResponse, StreamEvent, Task};
+use super::v1::{Message, Metadata, SendResponse, StreamEvent, Task};
 use super::v1_json;
 
 /// Call of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientCall {
     /// Sends a message; the answer comes at once, before the end of the task.
-    Send(Message),
+    Send(OutgoingMessage),
     /// Sends a message and streams the events of its task.
-    Stream(Message),
+    Stream(OutgoingMessage),
     /// Returns the task with this id.
     Get(String),
     /// Cancels the task with this id.
     Cancel(String),
+}
+
+/// Message with the fields of the request that carries it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutgoingMessage {
+    /// Message to send.
+    pub message: Message,
+    /// Media types that the caller can read; an empty list allows all.
+    pub accepted_output_modes: Vec<String>,
+    /// Metadata of the request.
+    pub metadata: Metadata,
+    /// URIs of the extensions that the caller requests, which a header names.
+    pub requested_extensions: Vec<String>,
 }
 
 /// Request for a call, without the address of the agent.
@@ -30,6 +43,8 @@ pub struct ClientRequest {
     pub path: String,
     /// Body of a POST request; `None` is a GET request.
     pub body: Option<Value>,
+    /// Header that names the requested extensions, and its value; `None` if there are none.
+    pub extensions: Option<(&'static str, String)>,
 }
 
 /// Error that an agent returned instead of a result.
@@ -70,13 +85,32 @@ impl ClientDialect {
     /// Returns the request for a call. Two calls with the same message have equal requests.
     #[must_use]
     pub fn request(self, call: ClientCall) -> ClientRequest {
-        match self.binding {
-            RemoteBinding::JsonRpc => self.json_rpc_request(call),
+        let extensions = self.extension_header(&call);
+        let (path, body) = match self.binding {
+            RemoteBinding::JsonRpc => (String::new(), Some(self.json_rpc_body(call))),
             RemoteBinding::HttpJson => self.http_json_request(call),
-        }
+        };
+        ClientRequest { path, body, extensions }
     }
 
-    fn json_rpc_request(self, call: ClientCall) -> ClientRequest {
+    /// Returns true if a message can refer to tasks.
+    #[must_use]
+    pub fn has_references(self) -> bool {
+        (self.version, self.binding) != (ProtocolVersion::V0_3, RemoteBinding::HttpJson)
+    }
+
+    /// Returns the header that names the extensions of a message.
+    fn extension_header(self, call: &ClientCall) -> Option<(&'static str, String)> {
+        let (ClientCall::Send(message) | ClientCall::Stream(message)) = call else { return None };
+        let name = match self.version {
+            ProtocolVersion::V0_3 => "X-A2A-Extensions",
+            ProtocolVersion::V1_0 => "A2A-Extensions",
+        };
+        let uris = message.requested_extensions.join(", ");
+        (!uris.is_empty()).then_some((name, uris))
+    }
+
+    fn json_rpc_body(self, call: ClientCall) -> Value {
         let method_names = match self.version {
             ProtocolVersion::V0_3 => {
                 ["message/send", "message/stream", "tasks/get", "tasks/cancel"]
@@ -88,15 +122,14 @@ impl ClientDialect {
         let [send, stream, get, cancel] = method_names;
         let (method, params) = match call {
             ClientCall::Send(message) => (send, self.send_params(message)),
-            ClientCall::Stream(message) => (stream, json!({"message": self.message_json(message)})),
+            ClientCall::Stream(message) => (stream, self.stream_params(message)),
             ClientCall::Get(task_id) => (get, json!({"id": task_id})),
             ClientCall::Cancel(task_id) => (cancel, json!({"id": task_id})),
         };
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        ClientRequest { path: String::new(), body: Some(body) }
+        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     }
 
-    fn http_json_request(self, call: ClientCall) -> ClientRequest {
+    fn http_json_request(self, call: ClientCall) -> (String, Option<Value>) {
         let version_path = match self.version {
             // The URL on a card of 0.3 ends before the version, that of 1.0 includes it.
             ProtocolVersion::V0_3 => "/v1",
@@ -107,24 +140,47 @@ impl ClientDialect {
                 ("/message:send".to_owned(), Some(self.send_params(message)))
             }
             ClientCall::Stream(message) => {
-                ("/message:stream".to_owned(), Some(json!({"message": self.message_json(message)})))
+                ("/message:stream".to_owned(), Some(self.stream_params(message)))
             }
             ClientCall::Get(task_id) => (format!("/tasks/{}", percent_encode(&task_id)), None),
             ClientCall::Cancel(task_id) => {
                 (format!("/tasks/{}:cancel", percent_encode(&task_id)), Some(json!({})))
             }
         };
-        ClientRequest { path: format!("{version_path}{path}"), body }
+        (format!("{version_path}{path}"), body)
     }
 
     /// Returns the parameters of a message whose answer comes at once.
-    fn send_params(self, message: Message) -> Value {
+    fn send_params(self, message: OutgoingMessage) -> Value {
         // The versions say it the opposite way round: 0.3 names waiting, 1.0 names returning.
-        let configuration = match self.version {
-            ProtocolVersion::V0_3 => json!({"blocking": false}),
-            ProtocolVersion::V1_0 => json!({"returnImmediately": true}),
+        let (name, value) = match self.version {
+            ProtocolVersion::V0_3 => ("blocking", false),
+            ProtocolVersion::V1_0 => ("returnImmediately", true),
         };
-        json!({"message": self.message_json(message), "configuration": configuration})
+        self.message_params(message, Map::from_iter([(name.to_owned(), value.into())]))
+    }
+
+    /// Returns the parameters of a message whose task is streamed.
+    fn stream_params(self, message: OutgoingMessage) -> Value {
+        self.message_params(message, Map::new())
+    }
+
+    /// Returns the parameters of a message with a configuration, without the members that are empty.
+    fn message_params(
+        self,
+        outgoing: OutgoingMessage,
+        mut configuration: Map<String, Value>,
+    ) -> Value {
+        let OutgoingMessage { message, accepted_output_modes, metadata, requested_extensions: _ } =
+            outgoing;
+        if !accepted_output_modes.is_empty() {
+            configuration.insert("acceptedOutputModes".to_owned(), accepted_output_modes.into());
+        }
+        let mut params = Map::from_iter([("message".to_owned(), self.message_json(message))]);
+        let members = [("configuration", configuration), ("metadata", metadata)];
+        let members = members.into_iter().filter(|(_, member)| !member.is_empty());
+        params.extend(members.map(|(name, member)| (name.to_owned(), member.into())));
+        params.into()
     }
 
     fn message_json(self, message: Message) -> Value {
@@ -255,10 +311,20 @@ mod tests {
         }
     }
 
+    fn outgoing() -> OutgoingMessage {
+        OutgoingMessage {
+            message: hello(),
+            accepted_output_modes: vec!["text/plain".to_owned()],
+            metadata: Metadata::from_iter([("a".to_owned(), json!(1))]),
+            requested_extensions: vec!["urn:a".to_owned(), "urn:b".to_owned()],
+        }
+    }
+
     #[test]
     fn the_service_reads_each_request_of_the_client() {
         for dialect in dialects() {
-            let ClientRequest { path, body } = dialect.request(ClientCall::Send(hello()));
+            let ClientRequest { path, body, extensions } =
+                dialect.request(ClientCall::Send(outgoing()));
             let body = body.expect("a body");
             let read = match (dialect.version, dialect.binding) {
                 (ProtocolVersion::V1_0, RemoteBinding::JsonRpc) => {
@@ -271,11 +337,15 @@ mod tests {
                 (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::send(body),
             };
             let read = read.expect("a request");
-            assert_eq!(
-                (read.message, read.send_mode),
-                (hello(), SendMode::NonBlocking),
-                "{dialect:?}"
-            );
+            assert_eq!(read.send_mode, SendMode::NonBlocking, "{dialect:?}");
+            let (message, accepted_output_modes) = (read.message, read.accepted_output_modes);
+            let metadata = read.metadata;
+            let (header, requested) = extensions.expect("a header");
+            assert!(header.ends_with("A2A-Extensions"), "{header}");
+            let requested_extensions = requested.split(", ").map(str::to_owned).collect();
+            let read =
+                OutgoingMessage { message, accepted_output_modes, metadata, requested_extensions };
+            assert_eq!(read, outgoing(), "{dialect:?}");
             assert_eq!(path.is_empty(), dialect.binding == RemoteBinding::JsonRpc);
         }
     }

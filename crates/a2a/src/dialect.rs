@@ -16,8 +16,8 @@ use crate::json_object::{ObjectFields, invalid_params};
 
 pub(super) use event::TagStyle;
 pub(super) use request::{
-    read_history_length, read_list_request, read_push_config, read_push_list_task_id,
-    read_push_query, read_task_id, read_task_query,
+    read_blocking, read_history_length, read_list_request, read_push_config,
+    read_push_list_task_id, read_push_query, read_task_id, read_task_query,
 };
 
 /// Table of the points in which one JSON dialect differs from the others.
@@ -26,7 +26,7 @@ pub(super) struct JsonDialect {
     pub(super) tag_style: TagStyle,
     /// Name of the member that holds the parts of a message.
     pub(super) parts_member: &'static str,
-    /// True if messages may refer to other tasks.
+    /// True if messages are written with their references to other tasks.
     pub(super) has_references: bool,
     /// True if a status update has the field `final`.
     pub(super) has_final_field: bool,

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel, TextRange};
+use algonius_actors::model::execution::message_details::{
+    MessageDetails, PartMetadata, StoredContent,
+};
 use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::execution::request::{DedupKeys, Overrides, Trigger};
 use algonius_actors::model::execution::{AttemptId, ExecutionState, Fence, Outcome, StateChange};
@@ -15,6 +18,7 @@ use algonius_actors::ports::ledger::{
     AcceptCommand, AcceptResult, ClaimCommand, ClaimResult, Ledger, Settlement, WriteBatch,
 };
 use chrono::{DateTime, Utc};
+use serde_json::Map;
 use uuid::Uuid;
 
 use ExecutionState::{Failed, Idle, Running, Starting};
@@ -139,13 +143,21 @@ pub(crate) fn accept_command(input: &str) -> AcceptCommand {
         trace: None,
         access: Access::ReadWrite,
         input: input.to_owned(),
-        parts: vec![StoredPart::text(input_range(input))],
+        content: message_content(input_range(input), "main"),
         params: BTreeMap::from([("branch".to_owned(), "main".to_owned())]),
         overrides: caller_overrides("main"),
         replayable: true,
         sealed_input: None,
         at: at_second(0),
     }
+}
+
+/// Returns a message of one text, with a branch in its metadata.
+pub(super) fn message_content(text: TextRange, branch: &str) -> StoredContent {
+    let metadata = Map::from_iter([("branch".to_owned(), branch.into())]);
+    let part_metadata = vec![PartMetadata { part: 0, metadata: metadata.clone() }];
+    let details = MessageDetails { metadata, part_metadata, ..MessageDetails::default() };
+    StoredContent { pieces: vec![StoredPart::text(text)], details: Some(Box::new(details)) }
 }
 
 /// Returns a directory and a variable as overrides of a caller.

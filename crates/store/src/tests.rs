@@ -122,7 +122,7 @@ async fn an_answer_is_present_after_reopening() {
     let found =
         reopened.find_by_key(command.owner, &command.agent, command.keys.message).await.unwrap();
     assert_eq!(found, Some((id, command.digest)));
-    let range = command.parts[0].text;
+    let range = command.content.pieces[0].text;
     assert_eq!(reopened.text(id, range).await.unwrap(), "the left one");
     assert!(!reopened.record_answer(resume_command(id, fence, "again")).await.unwrap());
 }

@@ -16,6 +16,7 @@ use super::VersionRequester;
 use crate::config::ServiceFiles;
 use crate::drivers::program::context::{DriverSettings, SharedDriverContext};
 use crate::drivers::program::service_paths::ServicePaths;
+use crate::platform::temporary_folder::temporary_folder;
 
 /// Memory for the output of programs; a version needs only a few bytes.
 const OUTPUT_MEMORY_BYTES: u64 = 16 << 20;
@@ -36,7 +37,7 @@ impl TemporaryHolder {
         capabilities: &HostCapabilities,
         files: &ServiceFiles,
     ) -> io::Result<Self> {
-        let runtime_dir = env::temp_dir().join(format!("algonius-probe-{}", Uuid::new_v4()));
+        let runtime_dir = temporary_folder().join(format!("algonius-probe-{}", Uuid::new_v4()));
         let holders = ProcessHolders::start(ProcessHolderOptions {
             command: HolderCommand::default(),
             runtime_dir: runtime_dir.clone(),

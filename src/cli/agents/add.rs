@@ -1,6 +1,7 @@
 //! `algonius agents add`: checks that an agent of a known program can work, writes it into the configuration,
 //! reloads the service and tests the agent.
 
+use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal};
 
 use serde_json::{Value, json};
@@ -40,7 +41,7 @@ pub(super) async fn run(
     let draft = ConfigDraft::new(&args, &id)?;
     let unit = InstalledUnit::find().filter(|unit| unit.starts_service_on(draft.file()));
     let unit_findings: Vec<_> = unit.iter().map(InstalledUnit::finding).collect();
-    let read_config = |env: &dyn Fn(&str) -> Option<String>| {
+    let read_config = |env: &dyn Fn(&str) -> Option<OsString>| {
         _ = read_settings(&draft.content_with_table(), &draft, env);
     };
     let environment =
@@ -99,7 +100,7 @@ async fn check_agent(
 /// separately.
 fn read_new_agent(
     draft: &ConfigDraft,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: &dyn Fn(&str) -> Option<OsString>,
     id: &str,
 ) -> Result<(ConfiguredAgent, ServiceFiles), CliError> {
     let has_id = |agent: &ConfiguredAgent| agent.spec.id.as_str() == id;
@@ -118,7 +119,7 @@ fn read_new_agent(
 fn read_settings(
     text: &str,
     draft: &ConfigDraft,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Settings, CliError> {
     let checked = config::load_text(draft.file(), text, env);
     checked.map(|checked| checked.settings).map_err(CliError::InvalidConfiguration)
@@ -202,7 +203,7 @@ fn print_json_report(report: &AddReport, draft: &ConfigDraft, id: &str, out: &Cl
     if out.is_json() {
         out.print_json(&json!({
             "agent": id,
-            "file": draft.file(),
+            "file": draft.file().display().to_string(),
             "table": draft.table(),
             "findings": report.findings,
             "applied": report.is_applied,

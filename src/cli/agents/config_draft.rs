@@ -1,14 +1,13 @@
 //! Table of a new agent and the file to which it is added: existing content stays unchanged, and the file is written
 //! atomically.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::cli::args::AddAgentArgs;
-use crate::cli::configuration::{ConfigLocation, init};
+use crate::cli::configuration::{ConfigLocation, atomic_file, init};
 use crate::cli::error::CliError;
 use crate::config;
 
@@ -98,23 +97,8 @@ impl ConfigDraft {
     fn replace_with(&self, text: &str) -> Result<(), CliError> {
         let file_error =
             |source| CliError::File { problem: "cannot write", file: self.file.clone(), source };
-        replace_atomically(&self.file, text).map_err(file_error)
+        atomic_file::replace(&self.file, text).map_err(file_error)
     }
-}
-
-fn replace_atomically(file: &Path, text: &str) -> io::Result<()> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let temporary_path = file.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = File::create_new(&temporary_path).and_then(|mut temporary_file| {
-        temporary_file.set_permissions(fs::metadata(file)?.permissions())?;
-        temporary_file.write_all(text.as_bytes())?;
-        temporary_file.sync_all()
-    });
-    let replaced = written.and_then(|()| fs::rename(&temporary_path, file));
-    if replaced.is_err() {
-        _ = fs::remove_file(&temporary_path); // The first fault is the one to report.
-    }
-    replaced
 }
 
 /// Returns the table of the agent. A JSON string is also a valid TOML string.

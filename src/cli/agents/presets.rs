@@ -83,21 +83,23 @@ fn default_agent(preset: &str, folder: Option<&Path>) -> Option<ConfiguredAgent>
         format!("[server]\npresets = {}\n", json!(folder.to_string_lossy()))
     });
     let text = format!("{server_section}[agents.x]\nenabled = false\npreset = {}\n", json!(preset));
-    let env = |name: &str| std::env::var(name).ok();
+    let env = |name: &str| std::env::var_os(name);
     let checked = config::load_text(Path::new("preset.toml"), &text, &env).ok()?;
     checked.settings.agents.into_iter().next()
 }
 
 fn to_json(row: &PresetRow) -> serde_json::Value {
+    // A path that is not UTF-8 has no JSON form.
+    let path_text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     json!({
         "preset": row.summary.name,
         "title": row.summary.metadata.title,
         "verified": row.summary.metadata.is_verified,
         "command": row.summary.command,
-        "program": row.program,
+        "program": path_text(&row.program),
         "version": row.version,
         "warning": row.warning,
-        "file": row.summary.file,
+        "file": path_text(&row.summary.file),
     })
 }
 

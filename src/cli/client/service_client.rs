@@ -1,7 +1,7 @@
 //! HTTP client for the service.
 
 use std::io::{Error, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -35,13 +35,13 @@ impl ServiceClient {
         if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err(CliError::InvalidUrl { url });
         }
-        let env = |name: &str| std::env::var(name).ok();
-        let file =
-            token_file.map(Path::to_owned).unwrap_or_else(|| config::default_token_file(&env));
-        let token = read_token(&file)?;
-        // Checked here, because a failed request could not name the file.
+        let env = |name: &str| std::env::var_os(name);
+        let file = token_file.map(Path::to_owned).or_else(|| config::default_token_file(&env));
+        let (token, place) = read_token(file)?;
+        // Checked here, because a failed request could not name the place.
         if HeaderValue::from_str(&token).is_err() {
-            return Err(CliError::NoToken { file, source: Error::other("it holds no token") });
+            let source = Error::other("it holds no token");
+            return Err(CliError::NoToken { file: place, source });
         }
         Ok(Self { url, token, http: connector::new_client(authorities_file)? })
     }
@@ -216,13 +216,18 @@ async fn collect(body: Incoming) -> Result<Bytes, CliError> {
     Ok(collected.map_err(|source| CliError::ConnectionLost { source })?.to_bytes())
 }
 
-/// Returns the token from the environment or from the file.
-fn read_token(file: &Path) -> Result<String, CliError> {
-    if let Some(token) = std::env::var("ALGONIUS_TOKEN").ok().filter(|token| !token.is_empty()) {
-        return Ok(token);
+/// Returns the token from the environment or from the file, and the place where it is.
+fn read_token(file: Option<PathBuf>) -> Result<(String, PathBuf), CliError> {
+    if let Some(token) = std::env::var_os("ALGONIUS_TOKEN").filter(|token| !token.is_empty()) {
+        let file = PathBuf::from("the variable ALGONIUS_TOKEN");
+        return match token.into_string() {
+            Ok(token) => Ok((token, file)),
+            Err(_bytes) => Err(CliError::NoToken { file, source: Error::other("it is not UTF-8") }),
+        };
     }
-    match std::fs::read_to_string(file) {
-        Ok(text) => Ok(text.trim().to_owned()),
-        Err(source) => Err(CliError::NoToken { file: file.to_owned(), source }),
+    let file = file.ok_or(CliError::NoTokenFolder)?;
+    match std::fs::read_to_string(&file) {
+        Ok(text) => Ok((text.trim().to_owned(), file)),
+        Err(source) => Err(CliError::NoToken { file, source }),
     }
 }

@@ -1,7 +1,7 @@
 //! `algonius check`: reports all errors of a configuration.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::host::boundary::Boundary;
@@ -25,7 +25,7 @@ struct Diagnostic {
     severity: &'static str,
     code: FaultCode,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<PathBuf>,
+    file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ impl Diagnostic {
         Self {
             severity,
             code: fault.code,
-            file: Some(fault.file.clone()),
+            file: Some(fault.file.display().to_string()),
             line: nonzero(fault.line),
             column: nonzero(fault.column),
             key: Some(fault.key_path.clone()).filter(|key| !key.is_empty()),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::atomic_file;
 use super::search::ConfigLocation;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
@@ -47,17 +48,14 @@ pub(crate) fn write_files(config_file: PathBuf, force: bool) -> Result<WrittenFi
         let file = file.to_owned();
         move |source| CliError::File { problem, file, source }
     };
+    let env = |name: &str| std::env::var_os(name);
+    // First of all: without a token the configuration is of no use.
+    let token_file = config::default_token_file(&env).ok_or(CliError::NoTokenFolder)?;
     let folder = config_file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(file_error("cannot make", folder))?;
-    let mut options = std::fs::OpenOptions::new();
-    // `create_new` fails in the same call if a file exists, so no other process can come in between.
-    options.write(true).create_new(!force).create(force).truncate(force);
-    let opened_file =
-        options.open(&config_file).map_err(file_error("cannot write", &config_file))?;
-    std::io::Write::write_all(&mut { opened_file }, config::SHIPPED_CONFIG.as_bytes())
+    let write = if force { atomic_file::replace } else { atomic_file::create };
+    write(&config_file, config::SHIPPED_CONFIG)
         .map_err(file_error("cannot write", &config_file))?;
-    let env = |name: &str| std::env::var(name).ok();
-    let token_file = config::default_token_file(&env);
     operator_token::read_or_create(&token_file).map_err(file_error("cannot write", &token_file))?;
     Ok(WrittenFiles { config_file, token_file })
 }

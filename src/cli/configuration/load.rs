@@ -7,7 +7,7 @@ use crate::config::{self, LoadedConfig};
 
 /// Loads the configuration of a file, or the shipped one.
 pub(crate) fn load(file: Option<&Path>) -> Result<LoadedConfig, CliError> {
-    let env = |name: &str| std::env::var(name).ok();
+    let env = |name: &str| std::env::var_os(name);
     let loaded = match file {
         Some(file) => config::load(file, &env),
         None => config::load_shipped(&env),

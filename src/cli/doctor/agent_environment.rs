@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ impl AgentEnvironment {
         client: Result<&ServiceClient, &CliError>,
         file: Option<&Path>,
         unit: Option<InstalledUnit>,
-        read_config: impl Fn(&dyn Fn(&str) -> Option<String>),
+        read_config: impl Fn(&dyn Fn(&str) -> Option<OsString>),
     ) -> Self {
         let origin = match query_service(client, file, read_config).await {
             Ok(origin) => origin,
@@ -77,15 +78,16 @@ impl AgentEnvironment {
     }
 
     /// Returns a variable of the service, as far as it is known.
-    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         let local_value = || InstalledUnit::unit_or_process_variable(self.unit.as_ref(), name);
         match &self.origin {
             EnvironmentOrigin::Service { is_set_by_name, .. } => match is_set_by_name.get(name) {
-                Some(true) => Some(
-                    local_value()
-                        .or_else(|| terminal_variable(name))
-                        .unwrap_or_else(|| UNKNOWN_VALUE.to_owned()),
-                ),
+                // The service has a value of its own, so one of this terminal that is no text proves nothing.
+                Some(true) => [local_value(), terminal_variable(name)]
+                    .into_iter()
+                    .flatten()
+                    .find(|value| value.to_str().is_some())
+                    .or_else(|| Some(UNKNOWN_VALUE.into())),
                 Some(false) => None,
                 None => local_value(),
             },
@@ -131,15 +133,15 @@ impl AgentEnvironment {
     }
 }
 
-fn terminal_variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+fn terminal_variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
 }
 
 /// Queries the service; the error is the reason why there is no answer.
 async fn query_service(
     client: Result<&ServiceClient, &CliError>,
     file: Option<&Path>,
-    read_config: impl Fn(&dyn Fn(&str) -> Option<String>),
+    read_config: impl Fn(&dyn Fn(&str) -> Option<OsString>),
 ) -> Result<EnvironmentOrigin, String> {
     let client = client.map_err(|_error| "no token for a request to it was found".to_owned())?;
     let names = RefCell::new(BTreeSet::new());

@@ -1,5 +1,6 @@
 //! Owner of a service, and the paths of its files.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::User;
@@ -26,7 +27,7 @@ pub(in crate::cli) enum UnitOwner {
 #[derive(Debug, Default)]
 pub(in crate::cli) struct DirectoryVariables {
     pub(super) config_home: Option<PathBuf>,
-    pub(super) search_path: Option<String>,
+    pub(super) search_path: Option<OsString>,
 }
 
 impl DirectoryVariables {
@@ -34,7 +35,7 @@ impl DirectoryVariables {
         let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
         let config_home =
             folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
-        Self { config_home, search_path: std::env::var("PATH").ok() }
+        Self { config_home, search_path: std::env::var_os("PATH") }
     }
 
     fn in_config_home(&self, relative_path: &str) -> Result<PathBuf, ServiceCommandError> {
@@ -68,10 +69,10 @@ impl UnitOwner {
 
     /// Returns the search path for agents. The agents of a user are in the search path of that user's terminal,
     /// which systemd does not know.
-    pub(super) fn search_path(&self, directories: &DirectoryVariables) -> String {
+    pub(super) fn search_path(&self, directories: &DirectoryVariables) -> OsString {
         match (self, &directories.search_path) {
             (Self::User, Some(path)) => path.clone(),
-            (Self::User, None) | (Self::Machine, _) => SYSTEM_PATH.to_owned(),
+            (Self::User, None) | (Self::Machine, _) => SYSTEM_PATH.into(),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Installed unit: the configuration and the variables of the service.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::install_paths::{DirectoryVariables, UnitOwner};
@@ -52,17 +54,22 @@ impl InstalledUnit {
     }
 
     /// Returns the future value of a variable in the service.
-    pub(in crate::cli) fn variable(&self, name: &str) -> Option<String> {
+    pub(in crate::cli) fn variable(&self, name: &str) -> Option<OsString> {
         let unit_variable = self.unit_variables.iter().find(|(key, _)| key == name);
         if let Some((_, value)) = unit_variable {
-            return Some(value.clone());
+            return Some(value.into());
         }
-        let text = fs::read_to_string(&self.environment_file).unwrap_or_default();
-        let mut lines = text.lines().filter_map(|line| line.trim().split_once('='));
-        let file_value =
-            lines.find(|(key, _)| *key == name).map(|(_, value)| unquote(value).to_owned());
+        let bytes = fs::read(&self.environment_file).unwrap_or_default();
+        let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let file_value = lines.find_map(|line| {
+            let value = line.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            Some(match std::str::from_utf8(value) {
+                Ok(text) => unquote(text).into(),
+                Err(_) => OsString::from_vec(value.to_vec()),
+            })
+        });
         file_value
-            .or_else(|| LOGIN_VARIABLES.contains(&name).then(|| std::env::var(name).ok()).flatten())
+            .or_else(|| LOGIN_VARIABLES.contains(&name).then(|| std::env::var_os(name)).flatten())
     }
 }
 
@@ -71,8 +78,8 @@ impl InstalledUnit {
     pub(in crate::cli) fn unit_or_process_variable(
         unit: Option<&Self>,
         name: &str,
-    ) -> Option<String> {
-        unit.map_or_else(|| std::env::var(name).ok(), |unit| unit.variable(name))
+    ) -> Option<OsString> {
+        unit.map_or_else(|| std::env::var_os(name), |unit| unit.variable(name))
     }
 }
 
@@ -141,11 +148,14 @@ mod tests {
             for owner in [UnitOwner::User, UnitOwner::Machine] {
                 let (program, config) = (Path::new("/usr/bin/algonius"), Path::new(config));
                 let unit =
-                    Unit::new(owner.clone(), program, config, path.to_owned()).expect("a unit");
+                    Unit::new(owner.clone(), program, config, path.as_ref()).expect("a unit");
                 let installed =
                     parse_unit(PathBuf::from("unit"), &unit.text()).expect("what it says");
                 assert_eq!(
-                    (installed.config_file.as_path(), installed.variable("PATH").as_deref()),
+                    (
+                        installed.config_file.as_path(),
+                        installed.variable("PATH").as_deref().and_then(std::ffi::OsStr::to_str)
+                    ),
                     (config, Some(path))
                 );
                 let state =

@@ -1,6 +1,7 @@
 //! Text of the unit, which is defined only here: the file in `config/systemd` is the output of `algonius service
 //! install --system --dry-run`.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use super::install_paths::UnitOwner;
@@ -29,11 +30,11 @@ impl Unit {
         owner: UnitOwner,
         program: &Path,
         config_file: &Path,
-        search_path: String,
+        search_path: &OsStr,
     ) -> Result<Self, ServiceCommandError> {
         let program = unit_value("the path of the program", program.to_str())?;
         let config_file = unit_value("the path of the configuration", config_file.to_str())?;
-        let search_path = unit_value("PATH", Some(&search_path))?;
+        let search_path = unit_value("PATH", search_path.to_str())?;
         Ok(Self { owner, program, config_file, search_path })
     }
 

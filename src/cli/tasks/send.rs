@@ -141,7 +141,7 @@ fn send_params(args: SendArgs, out: &CliOutput) -> Result<Value, CliError> {
         for (name, id) in [("contextId", args.context), ("taskId", args.task)] {
             message.extend(id.map(|id| (name.to_owned(), json!(id))));
         }
-        let metadata = message_metadata(args.params, args.working_dir, args.env);
+        let metadata = message_metadata(args.params, args.working_dir, args.env)?;
         if !metadata.is_empty() {
             message.insert("metadata".to_owned(), Value::Object(metadata));
         }
@@ -149,11 +149,15 @@ fn send_params(args: SendArgs, out: &CliOutput) -> Result<Value, CliError> {
     Ok(json!({"message": message, "configuration": {"blocking": !args.no_wait}}))
 }
 
+/// Returns the metadata of a message.
+///
+/// # Errors
+/// Fails if the path of the folder is not UTF-8, as JSON is.
 fn message_metadata(
     params: Vec<(String, String)>,
     working_dir: Option<PathBuf>,
     env: Vec<(String, String)>,
-) -> Map<String, Value> {
+) -> Result<Map<String, Value>, CliError> {
     let object = |pairs: Vec<(String, String)>| -> Map<_, _> {
         pairs.into_iter().map(|(name, value)| (name, json!(value))).collect()
     };
@@ -162,7 +166,12 @@ fn message_metadata(
         // A relative path belongs to this machine; a path that does not exist here may exist on the machine of the
         // service.
         let folder = folder.canonicalize().unwrap_or(folder);
-        overrides.insert("workingDirectory".to_owned(), json!(folder));
+        let path = folder.to_str().ok_or_else(|| CliError::File {
+            problem: "cannot send the path of",
+            file: folder.clone(),
+            source: std::io::Error::other("it is not UTF-8"),
+        })?;
+        overrides.insert("workingDirectory".to_owned(), json!(path));
     }
     if !env.is_empty() {
         overrides.insert("environment".to_owned(), Value::Object(object(env)));
@@ -173,7 +182,7 @@ fn message_metadata(
             metadata.insert(name.to_owned(), Value::Object(values));
         }
     }
-    metadata
+    Ok(metadata)
 }
 
 fn read_standard_input(out: &CliOutput) -> Result<String, CliError> {

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 mod tls;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -298,8 +299,8 @@ fn absolute_path(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf
 /// Returns the directory of the ledger: as configured, or in the user's state directory.
 fn data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
     let reader = section.reader;
-    let found =
-        absolute_path(section, "data_dir").or_else(|| default_data_dir(&|name| reader.env(name)));
+    let found = absolute_path(section, "data_dir")
+        .or_else(|| default_data_dir(&|name| reader.env(name).map(OsString::from)));
     if found.is_none() {
         let diagnostic = "is needed where neither XDG_STATE_HOME nor HOME is set";
         reader.error(&section.position.below("data_dir").unprintable(), diagnostic);
@@ -308,16 +309,16 @@ fn data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
 }
 
 /// Returns the default directory of the ledger: in the user's state directory.
-fn default_data_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let absolute = |name| env(name).filter(|path| path.starts_with('/')).map(PathBuf::from);
+fn default_data_dir(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || absolute("HOME").map(|home| home.join(".local/state"));
     Some(absolute("XDG_STATE_HOME").or_else(home)?.join("algonius"))
 }
 
-/// Returns the default path of the command line's own token.
+/// Returns the default path of the command line's own token; `None` if neither `XDG_STATE_HOME` nor `HOME` is absolute.
 #[must_use]
-pub fn default_token_file(env: &dyn Fn(&str) -> Option<String>) -> PathBuf {
-    default_data_dir(env).unwrap_or_default().join("token")
+pub fn default_token_file(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    Some(default_data_dir(env)?.join("token"))
 }
 
 /// Returns the default directory of sockets and running executions: in memory if possible.

@@ -1,7 +1,8 @@
 //! State of reading one configuration: its texts, its environment, and the faults so far.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use algonius_redact::Redactor;
 use regex::Regex;
 
 use super::position::SourcePosition;
-use super::secret::{VARIABLE_NOT_SET, is_redactable, read_secret_file};
+use super::secret::{VARIABLE_NOT_SET, VARIABLE_NOT_UTF_8, is_redactable, read_secret_file};
 use super::shape::{ShapeRecorder, ValueShape};
 use crate::config::diagnostics::{ConfigFault, DiagnosticBuilder, Severity};
 
@@ -18,7 +19,11 @@ use crate::config::diagnostics::{ConfigFault, DiagnosticBuilder, Severity};
 const MAX_EXCERPT_CHARS: usize = 60;
 
 /// Lookup of a variable in the service's environment.
-pub(crate) type EnvLookup<'c> = &'c dyn Fn(&str) -> Option<String>;
+pub(crate) type EnvLookup<'c> = &'c dyn Fn(&str) -> Option<OsString>;
+
+/// Value of a variable that is not UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotUtf8;
 
 /// Text of one file. Its byte offsets continue after the previous text, so that a span identifies its text.
 struct SourceText {
@@ -33,6 +38,8 @@ pub(crate) struct ConfigReader<'c> {
     folder: PathBuf,
     env: EnvLookup<'c>,
     faults: RefCell<Vec<ConfigFault>>,
+    /// Variables that are not UTF-8.
+    unreadable_variables: RefCell<BTreeSet<String>>,
     secrets: RefCell<Vec<String>>,
     files: RefCell<Vec<PathBuf>>,
     secret_files: RefCell<Vec<PathBuf>>,
@@ -79,6 +86,7 @@ impl<'c> ConfigReader<'c> {
             folder,
             env,
             faults,
+            unreadable_variables: RefCell::default(),
             secrets,
             files,
             secret_files,
@@ -155,9 +163,32 @@ impl<'c> ConfigReader<'c> {
         self.shapes
     }
 
-    /// Returns a variable of the service's environment, which may be empty.
+    /// Returns a variable of the service's environment, which may be empty. A value that is not UTF-8 is an error of
+    /// the whole configuration; where a key names the variable, use [`Self::named_env`].
     pub(crate) fn env(&self, name: &str) -> Option<String> {
-        (self.env)(name)
+        self.named_env(name).unwrap_or_else(|_not_utf_8| {
+            self.record_unreadable_variable(name);
+            None
+        })
+    }
+
+    /// Returns a variable of the service's environment that a key names.
+    ///
+    /// # Errors
+    /// Fails if the value is not UTF-8.
+    pub(crate) fn named_env(&self, name: &str) -> Result<Option<String>, NotUtf8> {
+        (self.env)(name).map(OsString::into_string).transpose().map_err(|_bytes| NotUtf8)
+    }
+
+    /// Records once that a variable is not UTF-8, as it would otherwise count as not set.
+    fn record_unreadable_variable(&self, name: &str) {
+        if self.unreadable_variables.borrow_mut().insert(name.to_owned()) {
+            let position =
+                SourcePosition { key_path: String::new(), span: 0..0, is_printable: false };
+            let message =
+                format!("the variable `{name}` of the service's environment is not UTF-8");
+            self.error(&position, message);
+        }
     }
 
     /// Returns a variable of the service's environment that names a path or an address; an empty one names none.
@@ -165,12 +196,20 @@ impl<'c> ConfigReader<'c> {
         self.env(name).filter(|value| !value.is_empty())
     }
 
+    /// Returns a variable of the service's environment, or the reason why there is none.
+    pub(crate) fn required_env(&self, name: &str) -> Result<String, String> {
+        match self.named_env(name) {
+            Ok(Some(value)) => Ok(value),
+            Ok(None) => Err(VARIABLE_NOT_SET.to_owned()),
+            Err(NotUtf8) => Err(VARIABLE_NOT_UTF_8.to_owned()),
+        }
+    }
+
     /// Returns a variable of the service's environment with a credential, or the reason why there is none.
     pub(crate) fn credential_env(&self, name: &str) -> Result<String, String> {
-        match self.env(name) {
-            None => Err(VARIABLE_NOT_SET.to_owned()),
-            Some(value) if value.is_empty() => Err("this variable is empty".to_owned()),
-            Some(value) => Ok(value),
+        match self.required_env(name)? {
+            value if value.is_empty() => Err("this variable is empty".to_owned()),
+            value => Ok(value),
         }
     }
 

@@ -12,6 +12,10 @@ const MAX_SECRET_FILE_BYTES: u64 = 64 << 10;
 /// Diagnostic about a missing variable of the service.
 pub(crate) const VARIABLE_NOT_SET: &str = "this variable is not set in the service's environment";
 
+/// Fault of a variable whose value is no text.
+pub(crate) const VARIABLE_NOT_UTF_8: &str =
+    "this variable is not UTF-8 in the service's environment";
+
 /// Returns the text of a file without the line break at its end.
 pub(crate) fn read_secret_file(path: &Path) -> io::Result<String> {
     // The read of a pipe could wait for ever, and that of a device could have no end.

@@ -181,7 +181,10 @@ fn an_empty_variable_is_set() {
 
 #[test]
 fn a_dollar_sign_only_begins_a_variable_or_an_escape() {
-    let expand = |text| expand(text, &env).map(|expanded| expanded.text);
+    let expand = |text| {
+        expand(text, &|name| Ok(env(name).and_then(|value| value.into_string().ok())))
+            .map(|expanded| expanded.text)
+    };
     assert_eq!(expand("a$$b${HOME}c"), Ok("a$b/people/mec".into()));
     assert_eq!(expand("${GONE}"), Err(ExpandError::Unset { name: "GONE".into() }));
     for text in ["$", "$HOME", "${", "${}", "${HOME", "${a-b}", "a$ b"] {
@@ -228,10 +231,34 @@ fn a_data_directory_is_required_without_a_home() {
         lines,
         ["c:1:1: error: server.data_dir: is needed where neither XDG_STATE_HOME nor HOME is set"]
     );
-    let xdg = |name: &str| name.starts_with("XDG_").then(|| format!("/x/{name}"));
+    let xdg = |name: &str| name.starts_with("XDG_").then(|| format!("/x/{name}").into());
     let server = load(&file, &xdg).unwrap().settings.server;
     assert_eq!(server.data_dir, Path::new("/x/XDG_STATE_HOME/algonius"));
     assert_eq!(server.runtime_dir, Path::new("/x/XDG_RUNTIME_DIR/algonius"));
+}
+
+#[test]
+fn a_variable_that_is_not_utf_8_is_an_error() {
+    for (lines, subject) in [
+        ("env_allow = [\"LATIN\"]\n", "this variable"),
+        ("env_from = { MINE = \"LATIN\" }\n", "this variable"),
+        ("env = { MINE = \"${LATIN}\" }\n", "`LATIN`"),
+        ("[tokens.ci]\ntoken_env = \"LATIN\"\n", "this variable"),
+    ] {
+        let faults = fault_messages(&format!("{CAT}{lines}"));
+        let text = format!("{subject} is not UTF-8 in the service's environment");
+        assert!(faults.len() == 1 && faults[0].contains(&text), "{lines}: {faults:?}");
+    }
+    // As for all that this machine lacks, a disabled agent does not prevent the start.
+    let disabled = format!("{CAT}enabled = false\nenv_from = {{ MINE = \"LATIN\" }}\n");
+    assert!(load_text(&disabled).is_ok());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("supervisor.toml");
+    fs::write(&file, CAT).unwrap();
+    let latin_home = |name: &str| env(if name == "HOME" { "LATIN" } else { name });
+    let faults = load(&file, &latin_home).unwrap_err().to_string();
+    let text = "the variable `HOME` of the service's environment is not UTF-8";
+    assert_eq!(faults.matches(text).count(), 1, "{faults}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub(super) mod arguments;
 pub(super) mod attempt_folder;
+mod detail_variables;
 mod prepared_attempt;
 mod turn_plan;
 
@@ -19,6 +20,7 @@ use algonius_warden::{SpawnedProgram, Warden};
 use chrono::SecondsFormat;
 
 use self::attempt_folder::create_folder_and_sandbox;
+use self::detail_variables::template_texts;
 use self::prepared_attempt::PreparedAttempt;
 use super::context::{self, SharedDriverContext};
 use super::running_process::{AnswerLocation, DialoguePlan, ProcessIo, RunningProcess};
@@ -221,6 +223,7 @@ impl AttemptStart {
         param.extend(request.input.params.clone());
         ExecutionValues {
             input: request.input.text(),
+            details: template_texts(&request.input),
             paths: AttemptPaths::default(),
             param,
             ids: request_ids(&self.work),

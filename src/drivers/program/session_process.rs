@@ -131,10 +131,7 @@ impl SessionTurn {
         reporter: &Reporter,
     ) -> Result<ReservedProcess, Failure> {
         let conversation = Conversation::from_request(&self.attempt.work.request);
-        let start_settings = StartSettings {
-            working_dir: self.attempt.resolve_working_dir().await?,
-            overrides: self.attempt.work.request.overrides(),
-        };
+        let start_settings = StartSettings::for_attempt(&self.attempt).await?;
         match self.pool.take(&conversation).await {
             Some(reserved) if reserved.process.start_settings == start_settings => {
                 return Ok(reserved);

@@ -1,9 +1,9 @@
 //! Determines the version of a program: in the sandbox of its agent, without a secret, and within a time limit.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{env, io};
 
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::model::agent::AgentSpec;
@@ -30,6 +30,7 @@ use super::session_resume::AttemptSession;
 use super::workspace::resolve_workspace;
 use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::lease_commands::LeaseCommandSender;
+use crate::platform::temporary_folder::temporary_folder;
 
 /// Bytes of an answer that are read.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
@@ -173,7 +174,7 @@ async fn create_temporary_home(program: &ProgramSpec) -> io::Result<Option<Scrat
         program.program_runtime.agent_home.as_ref().is_some_and(|own| !own.path.is_dir());
     let (name, user) = (format!("algonius-look-{}", Uuid::new_v4()), program.user);
     let create = move || {
-        let folder = ScratchDir::create(env::temp_dir().join(name), user)?;
+        let folder = ScratchDir::create(temporary_folder().join(name), user)?;
         folder.transfer_ownership().map(|()| folder)
     };
     if is_missing { spawn_blocking(create).await?.map(Some) } else { Ok(None) }

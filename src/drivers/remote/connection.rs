@@ -126,7 +126,7 @@ fn build_request(
     call: ClientCall,
     accept_header: &'static str,
 ) -> Option<Request<Full<Bytes>>> {
-    let ClientRequest { path, body } = dialect(remote).request(call);
+    let ClientRequest { path, body, extensions } = dialect(remote).request(call);
     let method = if body.is_some() { Method::POST } else { Method::GET };
     let mut request = Request::builder()
         .method(method)
@@ -136,6 +136,9 @@ fn build_request(
         .header("A2A-Version", remote.version.as_str());
     if body.is_some() {
         request = request.header(CONTENT_TYPE, "application/json");
+    }
+    if let Some((name, uris)) = extensions {
+        request = request.header(name, uris);
     }
     if let Some(token) = &remote.token {
         request = request.header(AUTHORIZATION, bearer(&token.0)?);

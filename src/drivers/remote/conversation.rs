@@ -5,6 +5,7 @@ use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::session_store::SessionStore;
@@ -23,6 +24,9 @@ pub(super) struct RemoteConversation {
     /// Id of the remote task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) task: Option<String>,
+    /// Previous task of the conversation: its id in this service, and the remote one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous_task: Option<(ExecutionId, String)>,
 }
 
 impl RemoteConversation {
@@ -43,19 +47,47 @@ impl RemoteConversation {
                 "the session of the conversation could not be read",
             )
         })?;
-        let is_answer = work.request.continued_execution.is_some();
-        let is_own = session.as_ref().is_some_and(|session| session.execution == work.execution);
-        let conversation: Option<Self> =
-            session.and_then(|session| serde_json::from_str(session.id.expose()).ok());
-        match conversation {
-            Some(conversation) if is_answer && is_own => Ok(conversation),
+        let stored = session.and_then(|session| {
+            let conversation = serde_json::from_str(session.id.expose()).ok()?;
+            Some((session.execution, conversation))
+        });
+        Self::continue_from(stored, work.execution, work.request.continued_execution.is_some())
+    }
+
+    /// Returns the remote side of a message from the stored one, which the given execution stored.
+    fn continue_from(
+        stored: Option<(ExecutionId, Self)>,
+        execution: ExecutionId,
+        is_answer: bool,
+    ) -> Result<Self, Failure> {
+        match stored {
+            Some((stored_by, conversation)) if is_answer && stored_by == execution => {
+                Ok(conversation)
+            }
             _ if is_answer => {
                 let message = "the remote task that asked the question is unknown";
                 Err(Failure::new(Code::PermanentFailure, message))
             }
-            Some(conversation) => Ok(Self { task: None, ..conversation }),
+            // Each attempt of a message sends the same references.
+            Some((stored_by, conversation)) if stored_by == execution => {
+                Ok(Self { task: None, ..conversation })
+            }
+            Some((stored_by, Self { context, task, previous_task })) => {
+                let previous_task = task.map(|task| (stored_by, task)).or(previous_task);
+                Ok(Self { context, task: None, previous_task })
+            }
             None => Ok(Self::default()),
         }
+    }
+
+    /// Returns the remote ids of those tasks that are known: the previous one of the conversation. All other ids are
+    /// those of this service, which the other service does not know.
+    pub(super) fn translate_references(&self, ids: &[String]) -> Vec<String> {
+        let remote_id = |id: &String| {
+            let (execution, task) = self.previous_task.as_ref()?;
+            (*id == execution.to_string()).then(|| task.clone())
+        };
+        ids.iter().filter_map(remote_id).collect()
     }
 
     /// Stores the remote side for the next message. Ids that are too long are not stored, with a warning.
@@ -67,10 +99,14 @@ impl RemoteConversation {
         work: &AttemptWork,
         (sessions, reporter): (&dyn SessionStore, &Reporter),
     ) -> Result<(), LedgerError> {
-        if *self == Self::default() {
+        if self.context.is_none() && self.task.is_none() {
             return Ok(());
         }
-        let id = serde_json::to_string(self).ok().and_then(|text| SessionId::new(&text));
+        // Without the previous task the conversation still continues.
+        let short_form = Self { previous_task: None, ..self.clone() };
+        let id = [self, &short_form].into_iter().find_map(|conversation| {
+            serde_json::to_string(conversation).ok().and_then(|text| SessionId::new(&text))
+        });
         let Some(id) = id else {
             // The session of an earlier message is another conversation of the remote agent.
             sessions.forget(Conversation::from_request(&work.request)).await?;
@@ -81,5 +117,59 @@ impl RemoteConversation {
         let session =
             Session { id, execution, last_used_at, reported_counters: Default::default() };
         sessions.store(Conversation::from_request(&work.request), session).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(task: Option<&str>, previous: Option<(ExecutionId, &str)>) -> RemoteConversation {
+        RemoteConversation {
+            context: Some("c".to_owned()),
+            task: task.map(str::to_owned),
+            previous_task: previous.map(|(execution, task)| (execution, task.to_owned())),
+        }
+    }
+
+    #[test]
+    fn each_attempt_of_a_message_sends_the_same_references() {
+        let (first, second, third) =
+            (ExecutionId::fresh(), ExecutionId::fresh(), ExecutionId::fresh());
+        let next = |by: ExecutionId, conversation: RemoteConversation, execution| {
+            let text = serde_json::to_string(&conversation).unwrap();
+            let read = serde_json::from_str(&text).unwrap();
+            RemoteConversation::continue_from(Some((by, read)), execution, false).unwrap()
+        };
+        let ids = [first.to_string(), second.to_string(), "other".to_owned()];
+        let conversation = next(first, stored(Some("r-1"), None), second);
+        assert_eq!(conversation.translate_references(&ids), ["r-1"]);
+        assert_eq!(conversation.task, None);
+        // An attempt that failed before or after the remote task began.
+        for failed in [
+            conversation.clone(),
+            RemoteConversation { task: Some("r-2".to_owned()), ..conversation.clone() },
+        ] {
+            let retried = next(second, failed, second);
+            assert_eq!(retried.translate_references(&ids), ["r-1"]);
+        }
+        // A message that began no remote task hides none.
+        assert_eq!(next(second, conversation, third).translate_references(&ids), ["r-1"]);
+        let conversation = next(second, stored(Some("r-2"), Some((first, "r-1"))), third);
+        assert_eq!(conversation.translate_references(&ids), ["r-2"]);
+    }
+
+    #[test]
+    fn an_answer_needs_the_task_of_the_question() {
+        let (own, other) = (ExecutionId::fresh(), ExecutionId::fresh());
+        let stored_question = || Some((own, stored(Some("r"), None)));
+        let answer = RemoteConversation::continue_from(stored_question(), own, true).unwrap();
+        assert_eq!(answer.task.as_deref(), Some("r"));
+        for result in [
+            RemoteConversation::continue_from(stored_question(), other, true),
+            RemoteConversation::continue_from(None, own, true),
+        ] {
+            assert_eq!(result.unwrap_err().code, Code::PermanentFailure);
+        }
     }
 }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_a2a::HOPS_EXTENSION;
-use algonius_a2a::client::ClientCall;
+use algonius_a2a::client::{ClientCall, OutgoingMessage};
 use algonius_a2a::v1::{A2aPart, Message, Metadata, PartContent, Role, SendResponse, StreamEvent};
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::model::execution::message_details::{MessageDetails, RequestDetails};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::ledger::LedgerError;
 use serde_json::{Value, json};
@@ -71,6 +73,13 @@ impl RemoteAttempt {
         let (allowed_folders, account) = (AllowedFolders::none(), self.connections.account());
         let events = EventReader::for_messages(&reporter, &self.work, &allowed_folders, &account);
         let message = self.build_message(&conversation);
+        let unknown = self.work.request.input.details.reference_tasks.len()
+            - message.message.reference_task_ids.len();
+        if let Some(message) = unknown_references_warning(unknown)
+            && let Err(error) = reporter.record_event(EventKind::Warning { message }).await
+        {
+            return reporter.report_exit(Err(ledger_failure(&error)), None);
+        }
         let mut reader = TaskReader::new(events, conversation);
         let follow_result = self.follow_until_stopped(message, &mut reader, stop).await;
         let conversation = reader.conversation().clone();
@@ -111,7 +120,7 @@ impl RemoteAttempt {
     /// Follows the task to its end. Returns `None` if the attempt was stopped; the task is cancelled then.
     async fn follow_until_stopped(
         &self,
-        message: Message,
+        message: OutgoingMessage,
         reader: &mut TaskReader<'_>,
         mut stop: RemoteStopReceiver,
     ) -> Result<Option<RemoteEnd>, ReadError> {
@@ -136,7 +145,7 @@ impl RemoteAttempt {
     /// Sends the message, and follows its task to its end.
     async fn follow(
         &self,
-        message: Message,
+        message: OutgoingMessage,
         reader: &mut TaskReader<'_>,
     ) -> Result<RemoteEnd, ReadError> {
         let stream_start =
@@ -206,7 +215,7 @@ impl RemoteAttempt {
     /// Sends the message to an agent that does not stream.
     async fn send_message(
         &self,
-        message: Message,
+        message: OutgoingMessage,
         reader: &mut TaskReader<'_>,
     ) -> Result<Option<RemoteEnd>, ReadError> {
         let result = self.connections.call(&self.remote, ClientCall::Send(message)).await?;
@@ -269,21 +278,54 @@ impl RemoteAttempt {
 
     /// Returns the message for the remote agent. Every attempt of a turn has the same message id, by which a service
     /// recognises a repeated message.
-    fn build_message(&self, conversation: &RemoteConversation) -> Message {
+    fn build_message(&self, conversation: &RemoteConversation) -> OutgoingMessage {
         let AttemptWork { execution, attempt_id, request, .. } = &self.work;
+        let MessageDetails {
+            mut metadata,
+            part_metadata: _,
+            extensions,
+            reference_tasks,
+            request:
+                RequestDetails {
+                    metadata: request_metadata,
+                    accepted_output_modes,
+                    requested_extensions,
+                },
+        } = request.input.details.clone();
         // Counted before the message is passed on, so that a loop of services ends.
         let hops = json!({"count": request.origin.service_hops.saturating_add(1)});
-        Message {
+        metadata.insert(HOPS_EXTENSION.to_owned(), hops);
+        let parts = request.input.parts.iter().cloned().enumerate().map(|(index, part)| {
+            let metadata = request.input.details.metadata_of_part(index);
+            let metadata = metadata.cloned().unwrap_or_default();
+            A2aPart { metadata, ..to_a2a_part(part) }
+        });
+        let message = Message {
             message_id: format!("{execution}-{}", attempt_id.turn),
             context_id: conversation.context.clone(),
             task_id: conversation.task.clone(),
             role: Role::User,
-            parts: request.input.parts.iter().cloned().map(to_a2a_part).collect(),
-            metadata: Metadata::from_iter([(HOPS_EXTENSION.to_owned(), hops)]),
-            extensions: Vec::new(),
-            reference_task_ids: Vec::new(),
-        }
+            parts: parts.collect(),
+            metadata,
+            extensions,
+            reference_task_ids: match dialect(&self.remote).has_references() {
+                true => conversation.translate_references(&reference_tasks),
+                false => Vec::new(),
+            },
+        };
+        let metadata = request_metadata;
+        OutgoingMessage { message, accepted_output_modes, metadata, requested_extensions }
     }
+}
+
+/// Returns the warning that the remote agent does not know some of the tasks to which the message refers.
+fn unknown_references_warning(count: usize) -> Option<String> {
+    (count > 0).then(|| {
+        format!(
+            "the remote agent does not get the ids of {count} tasks to which the message refers; it gets only the id of \
+             the previous task of this conversation, which is its own"
+        )
+    })
 }
 
 fn ledger_failure(error: &LedgerError) -> Failure {

@@ -6,17 +6,19 @@
 
 mod agent_input;
 mod open_requests;
+mod prompt_parts;
 mod steps;
 mod tool_call_monitor;
 mod turn_state;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{
-    ClientInfo, Command, Connection, PromptPart, ProtocolKind, ProtocolStep, SessionKey,
-    SessionStart,
+    AgentCapability, ClientInfo, Command, Connection, PromptPart, ProtocolKind, ProtocolStep,
+    SessionKey, SessionStart,
 };
 use algonius_warden::StdinJournal;
 use tokio::sync::watch;
@@ -68,6 +70,8 @@ pub(in crate::drivers) struct AgentTurn {
     commands: LeaseCommandReceiver,
     requests: OpenRequests,
     state: TurnState,
+    /// Capabilities that the agent declared.
+    capabilities: BTreeSet<AgentCapability>,
     /// True if an earlier process of the service began the dialogue.
     is_continued: bool,
     /// True if an earlier process of the service has sent the message.
@@ -99,6 +103,7 @@ impl AgentTurn {
             commands,
             requests,
             state,
+            capabilities: BTreeSet::new(),
             is_continued,
             has_sent_prompt,
         })
@@ -203,12 +208,15 @@ impl AgentTurn {
         self.connection.perform(Command::Open { session, start, cwd, mode, model, options })
     }
 
-    fn send_prompt(&mut self) -> Vec<ProtocolStep> {
+    /// Sends the message, or ends the turn if the agent does not accept it.
+    fn send_prompt(&mut self, events: &mut EventReader<'_>) -> Vec<ProtocolStep> {
         if std::mem::replace(&mut self.has_sent_prompt, true) {
             return Vec::new();
         }
-        let parts = self.plan.prompt.clone();
-        self.connection.perform(Command::Prompt { session: SESSION_KEY, parts })
+        let parts = self.plan.acceptable_prompt(&self.capabilities);
+        let parts = parts.map_err(|failure| self.state.end_turn(Some(failure), events));
+        let send = |parts| self.connection.perform(Command::Prompt { session: SESSION_KEY, parts });
+        parts.map(send).unwrap_or_default()
     }
 
     /// Writes a line to the agent. A failure ends the turn.

@@ -211,6 +211,9 @@ pub async fn perform(
         exposure::check_operation(spec, dialect.version(), binding, protocol_operation(operation))?;
     }
     let caller = caller.require_right(required_right(operation), Some(agent))?;
+    if dialect == RequestDialect::V1_0 {
+        check_tenant(app, agent, &params)?;
+    }
     // A request that waits for the end keeps this future alive, so all other operations have boxes of their own.
     match operation {
         A2aMethod::Stream => {
@@ -237,6 +240,17 @@ pub async fn perform(
             let result = Box::pin(perform_unary(app, &caller, agent, operation, request)).await;
             result.map(OperationResponse::Complete)
         }
+    }
+}
+
+/// Checks that the tenant of a request, which only gRPC needs, is the agent of the path.
+fn check_tenant(app: &AppState, agent: &AgentId, params: &Value) -> Result<(), Failure> {
+    match json::read::tenant(params)? {
+        Some(tenant) if app.agents.resolve_id(tenant).ok().as_ref() != Some(agent) => {
+            let text = "`tenant` must be absent, or name the agent of the address";
+            Err(Failure::new(Code::InvalidParams, text))
+        }
+        _ => Ok(()),
     }
 }
 

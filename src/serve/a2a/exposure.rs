@@ -2,7 +2,7 @@
 
 use algonius_a2a::v1::{A2aPart, PartContent};
 use algonius_actors::model::access::endpoint_config::{
-    Binding, ProtocolOperation, ProtocolVersion,
+    Binding, EndpointConfig, ProtocolOperation, ProtocolVersion,
 };
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
@@ -72,6 +72,37 @@ pub fn check_media_types(spec: &AgentSpec, parts: &[A2aPart]) -> Result<(), Fail
     Err(Failure::new(Code::ContentType, message))
 }
 
+/// Checks that an agent whose configuration names its media types answers in one that the caller can read, itself or by
+/// one of its skills. An empty list allows all.
+///
+/// # Errors
+/// `content-type-unsupported`.
+pub fn check_output_modes(spec: &AgentSpec, accepted: &[String]) -> Result<(), Failure> {
+    let modes = &spec.endpoint_config.output_modes;
+    // The default says nothing about the answers of this agent.
+    if accepted.is_empty() || *modes == EndpointConfig::default().output_modes {
+        return Ok(());
+    }
+    let skill_modes = spec.profile.skills.iter().flat_map(|skill| &skill.output_modes);
+    let mut offered = modes.iter().chain(skill_modes);
+    if offered.any(|mode| accepted.iter().any(|accepted| modes_overlap(accepted, mode))) {
+        return Ok(());
+    }
+    let message = "the agent answers in none of the accepted output modes; see its card";
+    Err(Failure::new(Code::ContentType, message))
+}
+
+/// Returns true if a media type may match both. Some clients name only the first half of a media type.
+fn modes_overlap(accepted: &str, offered: &str) -> bool {
+    let accepted = accepted.split(';').next().unwrap_or_default().trim();
+    let accepted = match accepted.contains('/') {
+        true => accepted.to_owned(),
+        false if accepted == "*" => "*/*".to_owned(),
+        false => format!("{accepted}/*"),
+    };
+    mode_matches(&accepted, offered) || mode_matches(offered, &accepted)
+}
+
 /// Returns the media type of a part: its own, or the default for its kind.
 fn media_type(part: &A2aPart) -> &str {
     let default_type = match &part.content {
@@ -95,7 +126,6 @@ fn mode_matches(mode: &str, media_type: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use algonius_actors::model::access::endpoint_config::EndpointConfig;
     use serde_json::json;
 
     use super::*;
@@ -119,6 +149,32 @@ mod tests {
         ] {
             assert_eq!(mode_matches(mode, media_type(&part)), is_match, "{part:?} {mode}");
         }
+    }
+
+    #[test]
+    fn accepted_output_modes_need_one_that_the_agent_has() {
+        let endpoint_config = EndpointConfig {
+            output_modes: vec!["text/plain".to_owned(), "image/*".to_owned()],
+            ..EndpointConfig::default()
+        };
+        let spec = crate::serve::tests::agent_spec("a", endpoint_config);
+        for (accepted, is_match) in [
+            (&[][..], true),
+            (&["text/plain"], true),
+            (&["Text/Plain; charset=utf-8"], true),
+            (&["text"], true),
+            (&["*"], true),
+            (&["*/*"], true),
+            (&["application/json", "image/png"], true),
+            (&["application/json"], false),
+            (&["text/html", ""], false),
+            (&["plain"], false),
+        ] {
+            let accepted: Vec<_> = accepted.iter().map(|&text| text.to_owned()).collect();
+            assert_eq!(check_output_modes(&spec, &accepted).is_ok(), is_match, "{accepted:?}");
+        }
+        let spec = crate::serve::tests::agent_spec("a", EndpointConfig::default());
+        assert_eq!(check_output_modes(&spec, &["application/json".to_owned()]), Ok(()));
     }
 
     #[test]

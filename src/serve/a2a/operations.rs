@@ -4,6 +4,7 @@ mod answer;
 mod answer_value;
 pub(super) mod lookup;
 pub mod message;
+pub mod message_details;
 mod page_cursor;
 pub mod push;
 
@@ -22,6 +23,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId};
 use futures_util::TryStreamExt;
 
+use self::message_details::RequestFields;
 use super::exposure;
 use super::request_metadata::RequestMetadata;
 use super::streaming::{self, ResumableEvents, StreamRange};
@@ -178,8 +180,15 @@ async fn submit(
     agent: &AgentId,
     sent_message: SentMessage,
 ) -> Result<SubmitReply, Failure> {
-    let SentMessage { version, metadata, request: SendRequest { message, push_config, .. } } =
-        sent_message;
+    let SentMessage { version, metadata, request } = sent_message;
+    let SendRequest {
+        message,
+        push_config,
+        accepted_output_modes,
+        metadata: request_metadata,
+        send_mode: _,
+        history_length: _,
+    } = request;
     if let Some(spec) = app.agents.get(agent) {
         exposure::check_media_types(spec, &message.parts)?;
         // Checked before the message is accepted, because an accepted message is never answered with an error.
@@ -205,11 +214,14 @@ async fn submit(
             return Ok(submit_reply);
         }
     }
-    let request =
-        message::build_request(caller, agent, (message, metadata), continued_task.as_ref())?;
+    let fields = RequestFields { accepted_output_modes, metadata: request_metadata };
+    let message = (message, fields, metadata);
+    let request = message::build_request(caller, agent, message, continued_task.as_ref())?;
     // An agent that was removed meanwhile is refused by the tree, so no check is needed for it here.
     if let Some(spec) = app.agents.get(agent) {
         override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
+        let accepted = &request.input.details.request.accepted_output_modes;
+        exposure::check_output_modes(spec, accepted)?;
     }
     let submit_reply = app.api.requests.submit(caller, request).await?;
     if let Some(config) = push_config {

@@ -2,6 +2,7 @@
 
 pub mod artifact;
 pub mod attempt_warnings;
+mod history;
 mod service_messages;
 pub mod updates;
 
@@ -253,7 +254,9 @@ impl<'r> TaskView<'r> {
             match &event.data {
                 // A message of the caller answers every request before it.
                 EventKind::Message { speaker: MessageRole::User, .. } => break,
-                EventKind::Message { speaker: MessageRole::AgentQuestion, message, pieces } => {
+                EventKind::Message {
+                    speaker: MessageRole::AgentQuestion, message, pieces, ..
+                } => {
                     let (api, speaker) = (self.api, MessageRole::AgentQuestion);
                     return recorded_message(api, self.record, speaker, message, pieces)
                         .await
@@ -267,7 +270,7 @@ impl<'r> TaskView<'r> {
 
     async fn last_message_by(&self, role: MessageRole) -> Result<Option<Message>, Failure> {
         for event in self.events.iter().rev() {
-            if let EventKind::Message { speaker, message, pieces } = &event.data
+            if let EventKind::Message { speaker, message, pieces, .. } = &event.data
                 && *speaker == role
             {
                 return recorded_message(self.api, self.record, role, message, pieces)
@@ -276,36 +279,6 @@ impl<'r> TaskView<'r> {
             }
         }
         Ok(None)
-    }
-
-    /// Returns the messages of the history, without the message in the status.
-    async fn history(&self, length: HistoryLength) -> Result<Vec<Message>, Failure> {
-        let awaits_answer = self.record.awaits_answer();
-        let mut recorded_messages = Vec::new();
-        for event in &self.events {
-            if let EventKind::Message { speaker, message, pieces } = &event.data
-                && matches!(speaker, MessageRole::User | MessageRole::AgentQuestion)
-            {
-                recorded_messages.push((*speaker, message, pieces));
-            }
-        }
-        // The status shows the open question already.
-        if awaits_answer
-            && recorded_messages
-                .last()
-                .is_some_and(|(speaker, ..)| *speaker == MessageRole::AgentQuestion)
-        {
-            recorded_messages.pop();
-        }
-        let skipped = match length {
-            HistoryLength::All => 0,
-            HistoryLength::Last(count) => recorded_messages.len().saturating_sub(count),
-        };
-        let mut messages = Vec::new();
-        for (speaker, message, pieces) in recorded_messages.into_iter().skip(skipped) {
-            messages.push(recorded_message(self.api, self.record, speaker, message, pieces).await?);
-        }
-        Ok(messages)
     }
 
     /// Returns the artifacts, each with all its pieces.

@@ -44,6 +44,7 @@
 //! | `FAKE_ACP_CLOSE` | `no`: sessions cannot be closed |
 //! | `FAKE_ACP_UNKNOWN` | code for an unknown session; default -32002 |
 //! | `FAKE_ACP_AFTER_REJECTION` | `continue` (default), `cancelled` or `end` |
+//! | `FAKE_ACP_PROMPTS` | kinds of parts that the agent accepts; default `embeddedContext,image` |
 //! | `FAKE_ACP_CANCEL` | `end` (default), `notify` (also withdraws its requests), or `wait` (for answers to its requests) |
 
 mod client_requests;

@@ -54,7 +54,7 @@ impl EmbeddedService {
 
 fn settings(setup: &Setup) -> Settings {
     let env = setup.env_variables().clone();
-    let loaded = config::load(setup.write_config(), &|name| env.get(name).cloned());
+    let loaded = config::load(setup.write_config(), &|name| env.get(name).map(Into::into));
     let mut settings = loaded.unwrap_or_else(|faults| panic!("{faults}")).settings;
     settings.server.listen = ([127, 0, 0, 1], 0).into();
     settings

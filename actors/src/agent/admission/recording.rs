@@ -14,6 +14,7 @@ use crate::execution::StartingPoint;
 use crate::execution::recovery::settle_unacknowledged;
 use crate::model::agent::AgentSpec;
 use crate::model::execution::event::TextChannel;
+use crate::model::execution::message_details::{MessageDetails, StoredContent, details_text};
 use crate::model::execution::request::{DedupKeys, Request, RequestKeys, Trigger};
 use crate::model::execution::trace::TraceContext;
 use crate::model::execution::{AttemptId, ExecutionState};
@@ -63,7 +64,8 @@ impl Recording {
         let redacted =
             redact(parts, &services.redactor.current(), AttemptId::FIRST, TextChannel::Input, 0);
         let keys = self.dedup_keys(AttemptId::FIRST.turn);
-        let replayable = redacted.is_unredacted && is_unredacted;
+        let (details, has_all_details) = self.unredacted_details();
+        let replayable = redacted.is_unredacted && is_unredacted && has_all_details;
         let accept = AcceptCommand {
             id: self.id,
             agent: request.agent.clone(),
@@ -83,7 +85,7 @@ impl Recording {
                 services.input_sealer.seal(self.id, &request.input)
             },
             input: redacted.text,
-            parts: redacted.pieces,
+            content: StoredContent { pieces: redacted.pieces, details },
             params,
             overrides: request.overrides(),
             at: self.received_at,
@@ -113,7 +115,8 @@ impl Recording {
             TextChannel::Input,
             0,
         );
-        let replayable = redacted.is_unredacted && is_unredacted;
+        let (details, has_all_details) = self.unredacted_details();
+        let replayable = redacted.is_unredacted && is_unredacted && has_all_details;
         let resume = AnswerCommand {
             id: self.id,
             agent: request.agent.clone(),
@@ -130,7 +133,7 @@ impl Recording {
                 services.input_sealer.seal(self.id, &request.input)
             },
             input: redacted.text,
-            parts: redacted.pieces,
+            content: StoredContent { pieces: redacted.pieces, details },
             params,
             overrides: request.overrides(),
             at: self.received_at,
@@ -173,6 +176,19 @@ impl Recording {
             raw_params.iter().map(|(name, value)| (name.clone(), redact_text(value))).collect();
         let is_unredacted = params == *raw_params;
         (params, is_unredacted)
+    }
+
+    /// Returns the details of a request to store, and true if they are all. Details that redaction would change are not
+    /// stored in clear.
+    fn unredacted_details(&self) -> (Option<Box<MessageDetails>>, bool) {
+        let details = &self.request.input.details;
+        let redactor = self.services.redactor.current();
+        let is_unchanged = |text: &str| redactor.redact(text) == text;
+        // As one document, where a key tells that its value is a secret, and each text without its escapes.
+        let is_unredacted =
+            is_unchanged(&details_text(details)) && details.texts().into_iter().all(is_unchanged);
+        let has_details = is_unredacted && !details.is_empty();
+        (has_details.then(|| Box::new(details.clone())), is_unredacted)
     }
 
     /// Returns the trace context of a request. The vendor-specific state is dropped if it looks like a secret.

@@ -114,7 +114,7 @@ impl AttemptReplay {
                     work.execution, work.attempt_id.attempt, self.message_count
                 );
                 let pieces = self.output.copy_pieces(&pieces, output_writer).await?;
-                Some(EventKind::Message { speaker, message, pieces })
+                Some(EventKind::message(speaker, message, pieces))
             }
             EventKind::Artifact { id, name, description, pieces, append, last } => {
                 let pieces = self.output.copy_pieces(&pieces, output_writer).await?;

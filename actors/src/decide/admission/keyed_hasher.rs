@@ -8,6 +8,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use crate::model::execution::content::{Content, Part};
+use crate::model::execution::message_details::details_text;
 use crate::model::execution::request::{DedupKeys, Overrides, Request, RequestKeys};
 use crate::model::id::ExecutionId;
 use crate::model::interaction::Question;
@@ -78,7 +79,8 @@ impl KeyedHasher {
     }
 
     /// Returns the digest of the content: the same key with another digest is a conflict. The digest excludes the
-    /// context, because a caller that names no context receives a new one each time.
+    /// context, because a caller that names no context receives a new one each time, and the details of the request
+    /// that carries the message, because a repeated request may have others.
     #[must_use]
     pub fn body_digest(&self, request: &Request) -> [u8; 32] {
         let mut builder = self.digest_builder();
@@ -97,6 +99,11 @@ impl KeyedHasher {
         }
         builder.add("params");
         builder.add_all(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
+        let details = details_text(&request.input.details.without_request());
+        if !details.is_empty() {
+            // An odd number of texts cannot be mistaken for parameters.
+            builder.add_all(["details", &details, ""]);
+        }
         builder.finish()
     }
 
@@ -107,7 +114,10 @@ impl KeyedHasher {
         let (owner, body) = (request.origin.owner.to_string(), body_digest);
         let body: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
         let context = if request.starts_context { "" } else { &request.context.0 };
-        self.digest(["content", &owner, request.agent.as_str(), context, &body])
+        let request_details = details_text(&request.input.details.request);
+        let request_details = Some(&*request_details).filter(|details| !details.is_empty());
+        let parts = ["content", &owner, request.agent.as_str(), context, &body];
+        self.digest(parts.into_iter().chain(request_details))
     }
 
     /// Returns the digest of a question: the tool and its arguments, or the message. An approval binds to it.
@@ -178,7 +188,10 @@ fn content_text(part: &Part) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Map, Value};
+
     use super::*;
+    use crate::model::execution::message_details::{PartMetadata, RequestDetails};
     use crate::model::execution::request::{Input, RequestOrigin, Trigger};
     use crate::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 
@@ -217,6 +230,7 @@ mod tests {
             part.media_type = Some("a.md".to_owned());
             vec![part]
         };
+        let metadata = || Map::from_iter([("a".to_owned(), Value::Null)]);
         let digests = [
             digest_with(&|_| {}),
             digest_with(&|request| request.input.parts = part_with_filename("a.csv")),
@@ -226,9 +240,36 @@ mod tests {
             digest_with(&|request| request.input.overrides.working_dir = Some("/a".to_owned())),
             digest_with(&|request| request.input.overrides.env = single_entry("params", "/a")),
             digest_with(&|request| request.input.params = single_entry("params", "/a")),
+            digest_with(&|request| request.input.details.metadata = metadata()),
+            digest_with(&|request| {
+                request.input.details.part_metadata =
+                    vec![PartMetadata { part: 0, metadata: metadata() }];
+            }),
+            digest_with(&|request| request.input.details.extensions = vec!["a".to_owned()]),
+            digest_with(&|request| request.input.details.reference_tasks = vec!["a".to_owned()]),
         ];
+        let with_request =
+            digest_with(&|request| request.input.details.request = request_details());
+        assert_eq!(with_request, digest_with(&|_| {}));
         let distinct_digests: std::collections::BTreeSet<_> = digests.iter().collect();
         assert_eq!(distinct_digests.len(), digests.len());
+    }
+
+    #[test]
+    fn a_result_is_shared_only_by_requests_with_equal_details() {
+        let keyed_hasher = KeyedHasher::new([7; 32]);
+        let key = |request: &Request| {
+            keyed_hasher.content_key(request, keyed_hasher.body_digest(request))
+        };
+        let (plain, mut detailed) = (request(), request());
+        detailed.input.details.request = request_details();
+        assert_ne!(key(&plain), key(&detailed));
+        assert_eq!(key(&detailed), key(&detailed.clone()));
+    }
+
+    fn request_details() -> RequestDetails {
+        let accepted_output_modes = vec!["text/plain".to_owned()];
+        RequestDetails { accepted_output_modes, ..RequestDetails::default() }
     }
 
     fn request() -> Request {

@@ -223,7 +223,7 @@ mod tests {
         use ExecutionState::{Cleanup, Completed, Failed, Idle, Running, Starting};
         let message_event = |speaker| {
             let (message, pieces) = ("m".to_owned(), Vec::new());
-            EventKind::Message { speaker, message, pieces }
+            EventKind::message(speaker, message, pieces)
         };
         let id = "a".to_owned();
         let (name, description, pieces, append, last) = (None, None, Vec::new(), false, true);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::execution::content::{Content, Part};
+use crate::model::execution::message_details::MessageDetails;
 use crate::model::execution::request::{Input, Overrides};
 use crate::model::schedule::ScheduleSpec;
 
@@ -15,6 +16,8 @@ use crate::model::schedule::ScheduleSpec;
 struct RawInput<'i> {
     parts: Vec<RawPart<'i>>,
     params: Cow<'i, BTreeMap<String, String>>,
+    #[serde(default, skip_serializing_if = "has_no_details")]
+    details: Cow<'i, MessageDetails>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -48,15 +51,17 @@ struct RawScheduleTexts<'s> {
 #[must_use]
 pub fn encode_input(input: &Input) -> Vec<u8> {
     let parts = input.parts.iter().map(raw_part).collect();
-    encode(&RawInput { parts, params: Cow::Borrowed(&input.params) })
+    let (params, details) = (Cow::Borrowed(&input.params), Cow::Borrowed(&input.details));
+    encode(&RawInput { parts, params, details })
 }
 
 /// Returns the input of bytes that were sealed; `None` if they are not valid.
 #[must_use]
 pub fn decode_input(bytes: &[u8], overrides: Overrides) -> Option<Input> {
-    let RawInput { parts, params } = serde_json::from_slice(bytes).ok()?;
+    let RawInput { parts, params, details } = serde_json::from_slice(bytes).ok()?;
     let parts = parts.into_iter().map(decode_part).collect();
-    Some(Input { parts, params: params.into_owned(), overrides })
+    let (params, details) = (params.into_owned(), details.into_owned());
+    Some(Input { parts, params, overrides, details })
 }
 
 /// Returns the bytes of a schedule's texts to seal.
@@ -72,6 +77,10 @@ pub fn decode_schedule(bytes: &[u8], redacted: ScheduleSpec) -> Option<ScheduleS
     let RawScheduleTexts { name, input, params } = serde_json::from_slice(bytes).ok()?;
     let (name, input, params) = (name.into_owned(), input.into_owned(), params.into_owned());
     Some(ScheduleSpec { name, input, params, ..redacted })
+}
+
+fn has_no_details(details: &MessageDetails) -> bool {
+    details.is_empty()
 }
 
 fn encode(raw: &impl Serialize) -> Vec<u8> {
@@ -106,6 +115,7 @@ fn decode_part(raw: RawPart<'_>) -> Part {
 
 #[cfg(test)]
 mod tests {
+    use crate::model::execution::message_details::PartMetadata;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -144,10 +154,25 @@ mod tests {
             working_dir in proptest::option::of(".{0,9}"),
         ) {
             let overrides = Overrides { working_dir, ..Overrides::default() };
-            let input = Input { parts, params, overrides: overrides.clone() };
+            let details = MessageDetails {
+                metadata: params.iter().map(|(name, value)| (name.clone(), json!(value))).collect(),
+                part_metadata: vec![PartMetadata {
+                    part: 3,
+                    metadata: serde_json::Map::from_iter([("a".to_owned(), json!([1]))]),
+                }],
+                reference_tasks: params.keys().cloned().collect(),
+                ..MessageDetails::default()
+            };
+            let input = Input { parts, params, overrides: overrides.clone(), details };
             let decoded = decode_input(&encode_input(&input), overrides);
             prop_assert!(decoded == Some(input));
         }
+    }
+
+    #[test]
+    fn an_input_of_an_earlier_release_is_read() {
+        let bytes = br#"{"parts":[{"text":"a"}],"params":{}}"#;
+        assert!(decode_input(bytes, Overrides::default()) == Some(Input::from_text("a")));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::decide::recovery::InputLoss;
 use crate::model::execution::content::{Content, Part, PartKind, StoredPart};
 use crate::model::execution::event::{Event, EventKind, MessageRole};
+use crate::model::execution::message_details::MessageDetails;
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::{Input, Overrides, Request};
 use crate::model::id::MessageId;
@@ -43,10 +44,15 @@ pub(super) async fn build_request(
 ) -> Result<Arc<Request>, LedgerError> {
     let latest_message =
         services.ledger.events(record.id, 0).await?.into_iter().rev().find_map(user_message);
-    let (message, pieces) = latest_message.unwrap_or_else(|| (record.message.clone(), Vec::new()));
+    let StoredMessage { message, pieces, details } =
+        latest_message.unwrap_or_else(|| StoredMessage {
+            message: record.message.clone(),
+            pieces: Vec::new(),
+            details: MessageDetails::default(),
+        });
     let input = match raw {
         Some(input) => input,
-        None => read_stored_input(services, record, pieces).await?,
+        None => Input { details, ..read_stored_input(services, record, pieces).await? },
     };
     Ok(Arc::new(Request {
         agent: record.agent.clone(),
@@ -71,13 +77,26 @@ async fn read_stored_input(
         let text = services.ledger.text(record.id, piece.text).await?;
         parts.push(to_part(piece, text));
     }
-    Ok(Input { parts, params: record.params.clone(), overrides: record.overrides.clone() })
+    Ok(Input {
+        parts,
+        params: record.params.clone(),
+        overrides: record.overrides.clone(),
+        details: MessageDetails::default(),
+    })
 }
 
-fn user_message(event: Event) -> Option<(MessageId, Vec<StoredPart>)> {
+/// Message of a caller as the ledger stores it.
+struct StoredMessage {
+    message: MessageId,
+    pieces: Vec<StoredPart>,
+    details: MessageDetails,
+}
+
+fn user_message(event: Event) -> Option<StoredMessage> {
     match event.data {
-        EventKind::Message { speaker: MessageRole::User, message, pieces } => {
-            Some((MessageId(message), pieces))
+        EventKind::Message { speaker: MessageRole::User, message, pieces, details } => {
+            let (message, details) = (MessageId(message), *details.unwrap_or_default());
+            Some(StoredMessage { message, pieces, details })
         }
         _ => None,
     }

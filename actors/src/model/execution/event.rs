@@ -9,6 +9,7 @@ use serde_json::Number;
 
 use super::content::StoredPart;
 use super::hop::HopStage;
+use super::message_details::{MessageDetails, StoredContent};
 use super::step::{StepPlan, StepRecord};
 pub use super::text_range::{TextChannel, TextRange};
 use super::usage::{ResourceUsage, UsageReading};
@@ -156,6 +157,9 @@ pub enum EventKind {
         message: String,
         /// Content of the message.
         pieces: Vec<StoredPart>,
+        /// Metadata and references of a caller's message, unless they contain something that looks like a secret.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        details: Option<Box<MessageDetails>>,
     },
     /// The agent produced an artifact or a part of one.
     Artifact {
@@ -317,6 +321,19 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// Returns the message of a caller.
+    #[must_use]
+    pub fn caller_message(message: String, content: StoredContent) -> Self {
+        let StoredContent { pieces, details } = content;
+        Self::Message { speaker: MessageRole::User, message, pieces, details }
+    }
+
+    /// Returns a message without details, as agents send them.
+    #[must_use]
+    pub const fn message(speaker: MessageRole, message: String, pieces: Vec<StoredPart>) -> Self {
+        Self::Message { speaker, message, pieces, details: None }
+    }
+
     /// Creates the artifact event of a whole answer.
     #[must_use]
     pub fn answer(text: StoredPart) -> Self {

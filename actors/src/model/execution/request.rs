@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{Content, Part};
 use super::hop::HopPosition;
+use super::message_details::{MessageDetails, details_text};
 use super::trace::TraceContext;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId, ScheduleId};
 
@@ -99,6 +100,8 @@ pub struct Input {
     pub params: BTreeMap<String, String>,
     /// Overrides of the request.
     pub overrides: Overrides,
+    /// Metadata and references of the message.
+    pub details: MessageDetails,
 }
 
 impl fmt::Debug for Input {
@@ -139,7 +142,7 @@ impl Input {
             Content::Text(text) | Content::Bytes(text) | Content::Url(text) => text.len(),
             Content::Data(data) => data.to_string().len(),
         });
-        sizes.sum::<usize>() + self.overrides.size()
+        sizes.sum::<usize>() + self.overrides.size() + details_text(&self.details).len()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::resources::Controllers;
 use super::sandbox::SandboxCapabilities;
@@ -56,10 +56,15 @@ pub struct HostCapabilities {
     #[serde(default)]
     pub users: bool,
     /// Sockets that are reachable on this machine, and through which a program can be started outside of a sandbox.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "write_paths")]
     pub sockets: Vec<PathBuf>,
     /// Limits of open file descriptors of a process: the present limit, and the highest that a process can request.
     pub open_files: (u64, u64),
+}
+
+/// Writes paths as text. A path comes from the environment, so it may be no text.
+fn write_paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
 }
 
 impl HostCapabilities {

@@ -28,6 +28,48 @@ impl StdioProtocol {
             Self::Rpc(_) | Self::Turns(_) => None,
         }
     }
+
+    /// Returns the templates that are filled in when a process starts, and in no later message.
+    #[must_use]
+    pub fn start_templates(&self) -> Vec<&str> {
+        match self {
+            Self::Rpc(spec) => {
+                let calls = spec.initialize.iter().chain(&spec.initialized);
+                calls.flat_map(|call| texts(&call.params)).collect()
+            }
+            Self::Turns(_) | Self::Control(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the templates that are filled in for each message.
+    #[must_use]
+    pub fn message_templates(&self) -> Vec<&str> {
+        match self {
+            Self::Rpc(spec) => {
+                let calls = [&spec.submit].into_iter().chain(&spec.cancel);
+                calls.flat_map(|call| texts(&call.params)).collect()
+            }
+            Self::Turns(spec) => {
+                let messages = [&spec.message].into_iter().chain(&spec.interrupt);
+                let texts = messages.map(|message| match message {
+                    MessageTemplate::Text(text) => vec![text.as_str()],
+                    MessageTemplate::Json(document) => texts(document),
+                });
+                texts.flatten().collect()
+            }
+            Self::Control(_) => Vec::new(),
+        }
+    }
+}
+
+/// Returns all texts of a document, without the names of members.
+fn texts(document: &Value) -> Vec<&str> {
+    match document {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(members) => members.values().flat_map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
 }
 
 /// Control protocol of an interactive agent.

@@ -15,6 +15,7 @@ use crate::gateway::requests::HopHandle;
 use crate::model::agent::team::TeamStep;
 use crate::model::code::{Category, Code};
 use crate::model::execution::hop::{HopPosition, HopStage};
+use crate::model::execution::message_details::MessageDetails;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin, Trigger};
 use crate::model::execution::trace::TraceContext;
@@ -141,7 +142,11 @@ impl HopSender {
                 let ledger = Arc::clone(&self.requests.services().ledger);
                 Input::from_text(StoredOutput::new(answered, ledger).answer_text().await?)
             }
-            None => Input { parts: request.input.parts.clone(), ..Input::default() },
+            None => Input {
+                parts: request.input.parts.clone(),
+                details: first_hop_details(&request.input.details),
+                ..Input::default()
+            },
         };
         let root = request.origin.trigger.hop().map_or(*execution, |hop| hop.root);
         let trigger = Trigger::Hop(HopPosition { parent: *execution, root, number });
@@ -171,6 +176,13 @@ impl HopSender {
         let digest = self.requests.services().keyed_hasher.body_digest(request);
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// Returns the details for the first hop. The media types that the caller can read concern the answer of the team.
+fn first_hop_details(details: &MessageDetails) -> MessageDetails {
+    let mut details = details.clone();
+    details.request.accepted_output_modes.clear();
+    details
 }
 
 /// Returns true if the member may accept the same request soon.

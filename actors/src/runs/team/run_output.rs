@@ -31,7 +31,7 @@ impl RunOutput<'_> {
                 EventKind::Message { speaker, pieces, .. } => {
                     let message = format!("{}-{}", self.run, index + 1);
                     let pieces = source.copy_pieces(&pieces, &mut output_writer).await?;
-                    EventKind::Message { speaker, message, pieces }
+                    EventKind::message(speaker, message, pieces)
                 }
                 EventKind::Artifact { id, name, description, pieces, append, last } => {
                     let pieces = source.copy_pieces(&pieces, &mut output_writer).await?;

@@ -9,9 +9,7 @@ use crate::driver::report::split_into_chunks;
 use crate::model::access::principal::Token;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::workspace::Workspace;
-use crate::model::execution::event::{
-    Event, EventKind, MessageRole, TextChannel, TextChunk, TextRange,
-};
+use crate::model::execution::event::{Event, EventKind, TextChannel, TextChunk, TextRange};
 use crate::model::execution::record::{ExecutionRecord, RequestedInput};
 use crate::model::execution::{AttemptId, ExecutionState, Fence, Outcome};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
@@ -153,17 +151,13 @@ impl MemoryExecutionRow {
         };
         let content_key = accept.coalescing_key.map(|(key, _)| key);
         let keys = accept.keys.iter().map(|key| (key, accept.digest)).collect();
-        let (message, pieces) = (record.message.0.clone(), accept.parts);
+        let message_event = EventKind::caller_message(record.message.0.clone(), accept.content);
         let (events, chunks) = (Vec::new(), Vec::new());
         let (workspace, settle_calls, sealed) = (None, 0, accept.sealed_input);
         let mut row =
             Self { record, keys, content_key, workspace, events, chunks, settle_calls, sealed };
         row.store_input(attempt_id, &accept.input);
-        row.append(
-            accept.at,
-            EventKind::Message { speaker: MessageRole::User, message, pieces },
-            &mut Vec::new(),
-        );
+        row.append(accept.at, message_event, &mut Vec::new());
         row
     }
 

@@ -52,11 +52,8 @@ impl JsonDialect {
             parts,
             metadata: fields.json_map("metadata")?,
             extensions: fields.texts("extensions")?,
-            reference_task_ids: if self.has_references {
-                fields.texts("referenceTaskIds")?
-            } else {
-                Vec::new()
-            },
+            // 0.3 over HTTP does not define the list, but a caller that sends it expects that it arrives.
+            reference_task_ids: fields.texts("referenceTaskIds")?,
         })
     }
 

@@ -10,6 +10,18 @@ use crate::v1::{HistoryLength, ListRequest, PushAuthentication, PushConfig, Push
 /// Maximum number of tasks on a page.
 const MAX_PAGE_SIZE: u32 = 100;
 
+/// Reads whether an answer waits for the task, by the name of 0.3 or else by that of 1.0 with the opposite meaning: a
+/// caller of both versions would otherwise wait without a cause, or not at all.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub(crate) fn read_blocking(configuration: &mut ObjectFields) -> Result<Option<bool>, Failure> {
+    Ok(match configuration.boolean("blocking")? {
+        Some(is_blocking) => Some(is_blocking),
+        None => configuration.boolean("returnImmediately")?.map(|is_immediate| !is_immediate),
+    })
+}
+
 /// Reads the requested length of the history: an absent length means the whole history, zero means none.
 pub(crate) fn read_history_length(fields: &mut ObjectFields) -> Result<HistoryLength, Failure> {
     Ok(read_history_count(fields)?.map_or(HistoryLength::All, HistoryLength::Last))

@@ -20,7 +20,7 @@ pub fn send(params: Value) -> Result<SendRequest, Failure> {
     let message = fields.required_object("message")?;
     let mut configuration = fields.object("configuration")?.unwrap_or_default();
     let push = configuration.object("pushNotificationConfig")?;
-    let is_blocking = configuration.boolean("blocking")?.unwrap_or(true);
+    let is_blocking = dialect::read_blocking(&mut configuration)?.unwrap_or(true);
     Ok(SendRequest {
         message: DIALECT.read_message(message)?,
         send_mode: if is_blocking { SendMode::Blocking } else { SendMode::NonBlocking },

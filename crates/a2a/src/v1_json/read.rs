@@ -26,7 +26,11 @@ pub fn send(params: Value) -> Result<SendRequest, Failure> {
         None => configuration.object("pushNotificationConfig")?,
         push => push,
     };
-    let returns_immediately = configuration.boolean("returnImmediately")?.unwrap_or_default();
+    let returns_immediately = match configuration.boolean("returnImmediately")? {
+        Some(returns_immediately) => returns_immediately,
+        // The name of 0.3, with the opposite meaning: a caller of both versions would otherwise wait without a cause.
+        None => configuration.boolean("blocking")?.is_some_and(|is_blocking| !is_blocking),
+    };
     Ok(SendRequest {
         message: DIALECT.read_message(message)?,
         send_mode: if returns_immediately { SendMode::NonBlocking } else { SendMode::Blocking },

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::execution::content::StoredPart;
-use algonius_actors::model::execution::event::{
-    Event, EventKind, MessageRole, TextChannel, TextRange,
-};
+use algonius_actors::model::execution::event::{Event, EventKind, TextChannel, TextRange};
 use algonius_actors::model::execution::{
     AttemptId, ExecutionState, Fence, Interruption, Outcome, StateChange,
 };
@@ -20,7 +17,7 @@ use ExecutionState::{Running, Starting, Waiting};
 
 use super::{
     AnyLedger, accept_command, accept_execution, agent, at_second, caller_overrides, claim_command,
-    claim_execution, load_record, message_keys, state_change,
+    claim_execution, load_record, message_content, message_keys, state_change,
 };
 use super::{event_numbers, settlement, warning};
 
@@ -73,7 +70,7 @@ pub(crate) fn resume_command(id: ExecutionId, fence: Fence, input: &str) -> Answ
         keys: message_keys(key),
         digest: [9; 32],
         input: input.to_owned(),
-        parts: vec![StoredPart::text(answer_range(input))],
+        content: message_content(answer_range(input), "next"),
         params: BTreeMap::from([("branch".to_owned(), "next".to_owned())]),
         overrides: caller_overrides("next"),
         replayable: false,
@@ -112,8 +109,7 @@ pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
         (after.changed_at, after.last_event_number),
         (at_second(5), before.last_event_number + 1)
     );
-    let (message, pieces) = (command.message.0, command.parts);
-    let event_kind = EventKind::Message { speaker: MessageRole::User, message, pieces };
+    let event_kind = EventKind::caller_message(command.message.0, command.content);
     let event = Event { number: after.last_event_number, at: at_second(5), data: event_kind };
     assert_eq!(ledger.events(id, before.last_event_number).await.unwrap(), [event]);
     assert_eq!(ledger.text(id, answer_range("the left one")).await.unwrap(), "the left one");

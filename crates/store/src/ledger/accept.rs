@@ -1,6 +1,6 @@
 //! Acceptance of a request: a new row, or the existing execution.
 
-use algonius_actors::model::execution::event::{Event, EventKind, MessageRole, TextChannel};
+use algonius_actors::model::execution::event::{Event, EventKind, TextChannel};
 use algonius_actors::model::execution::{AttemptId, ExecutionState};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::{AcceptCommand, AcceptResult};
@@ -127,8 +127,7 @@ async fn store_message(
         &command.input,
     )
     .await?;
-    let (message, pieces) = (command.message.0.clone(), command.parts.clone());
-    let event_kind = EventKind::Message { speaker: MessageRole::User, message, pieces };
+    let event_kind = EventKind::caller_message(command.message.0.clone(), command.content.clone());
     let event = Event { number: 1, at: command.at, data: event_kind };
     events::insert(connection, command.id, AttemptId::FIRST, &event).await
 }

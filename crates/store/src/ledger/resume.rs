@@ -1,7 +1,7 @@
 //! Acceptance of the answer to a request for input: only while the request is open, and only once.
 
 use algonius_actors::model::execution::ExecutionState;
-use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel};
+use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::AnswerCommand;
 use async_trait::async_trait;
 
@@ -42,8 +42,7 @@ impl WriteCommand for AnswerCommand {
             &self.input,
         )
         .await?;
-        let (message, pieces) = (self.message.0.clone(), self.parts.clone());
-        let event_kind = EventKind::Message { speaker: MessageRole::User, message, pieces };
+        let event_kind = EventKind::caller_message(self.message.0.clone(), self.content.clone());
         execution_row.answered = true;
         execution_row.deferred = None; // That was of the turn before.
         execution_row.set_changed_at(self.at);

@@ -6,7 +6,7 @@ use super::super::install_paths::{DirectoryVariables, UnitOwner};
 use super::{Unit, is_generated};
 
 fn unit_text(owner: UnitOwner, program: &str, config: &str, path: &str) -> Result<String, String> {
-    let unit = Unit::new(owner, Path::new(program), Path::new(config), path.to_owned());
+    let unit = Unit::new(owner, Path::new(program), Path::new(config), path.as_ref());
     unit.map(|unit| unit.text()).map_err(|error| error.to_string())
 }
 
@@ -19,9 +19,13 @@ fn the_unit_of_a_machine_equals_the_shipped_one() {
     let (owner, directories) = (UnitOwner::Machine, DirectoryVariables::default());
     let config_file = owner.config_file(&directories).unwrap();
     let search_path = owner.search_path(&directories);
-    let text =
-        unit_text(owner, "/usr/local/bin/algonius", config_file.to_str().unwrap(), &search_path)
-            .unwrap();
+    let text = unit_text(
+        owner,
+        "/usr/local/bin/algonius",
+        config_file.to_str().unwrap(),
+        search_path.to_str().unwrap(),
+    )
+    .unwrap();
     assert_eq!(text, include_str!("../../../../config/systemd/algonius.service"));
     assert!(is_generated(&text));
 }

@@ -9,6 +9,7 @@ use algonius_actors::model::program::{EnvVariable, ProgramSpec, VariableSecrecy}
 use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::keys::programs::environment::{is_identifier, is_secret_name};
 use crate::config::table::{Positioned, Section};
+use crate::platform::template::Template;
 
 /// Names that decide which code runs, or that the service sets itself.
 const RESERVED_VARIABLES: [&str; 6] = ["PATH", "HOME", "SHELL", "BASH_ENV", "ENV", "IFS"];
@@ -72,23 +73,47 @@ fn variables(
 
 /// Reads the parameters that a caller may set, among those that the agent has.
 fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<String> {
-    let has_param = |name: &str| {
-        let template_name = format!("param.{name}");
-        let is_used = |text: &String| text.contains(&template_name);
-        program.is_none_or(|program| {
-            program.params.contains_key(name) || program.args.iter().any(is_used)
-        })
-    };
+    let is_used = |name: &str| program.is_none_or(|program| uses_param(program, name));
+    let has_param =
+        |name: &str| is_used(name) || program.is_some_and(|it| it.params.contains_key(name));
+    let stays_between_messages = program.is_some_and(|program| program.pool.is_some());
     let names = section.texts("params").unwrap_or_default();
     for name in &names {
         if !is_identifier(&name.value) {
             section.reader.error(&name.position, "is not the name of a parameter");
         } else if !has_param(&name.value) {
-            let diagnostic = "the agent has no such parameter in `params` or `args`";
+            let diagnostic = "the agent has no such parameter in `params` or in a template";
             section.reader.error(&name.position, diagnostic);
+        } else if stays_between_messages && !is_used(&name.value) {
+            // Other programs find all parameters in a variable of each message.
+            let diagnostic =
+                "no template of this program uses the parameter, so it changes nothing";
+            section.reader.record_fault(
+                Severity::Warning,
+                &name.position,
+                new_diagnostic(diagnostic),
+            );
         }
     }
     names.into_iter().map(|name| name.value).collect()
+}
+
+/// Returns true if a template of a program uses a parameter.
+fn uses_param(program: &ProgramSpec, name: &str) -> bool {
+    let session_args =
+        program.session.iter().flat_map(|it| it.start_args.iter().chain(&it.resume_args));
+    let args = program.args.iter().chain(session_args).map(String::as_str);
+    let protocol = program.stdio_protocol.iter();
+    let messages =
+        protocol.flat_map(|it| it.start_templates().into_iter().chain(it.message_templates()));
+    let check_args = program.success.check.iter().flat_map(|check| &check.args).map(String::as_str);
+    let file_names = [program.input_file.as_str(), program.output_file.as_str()];
+    args.chain(messages)
+        .chain(check_args)
+        .chain(file_names)
+        .chain(program.success.artifact.as_deref())
+        .filter_map(|source| Template::new(source).ok())
+        .any(|template| template.used_params().contains(name))
 }
 
 /// Returns the reason why callers may not set a variable.

@@ -6,8 +6,8 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::program::{EnvVariable, VariableSecrecy};
 
 use crate::config::diagnostics::{Severity, new_diagnostic};
-use crate::config::table::secret::VARIABLE_NOT_SET;
-use crate::config::table::{ConfigReader, Positioned, Section, SourcePosition, value};
+use crate::config::table::secret::VARIABLE_NOT_UTF_8;
+use crate::config::table::{ConfigReader, NotUtf8, Positioned, Section, SourcePosition, value};
 
 /// Suffixes of name parts that mark a variable as a secret.
 const SECRET_NAME_SUFFIXES: [&str; 6] =
@@ -54,8 +54,8 @@ impl<'c> VariableCollector<'c> {
         for (name, entry) in table.section("env_from").entries() {
             let entry = Positioned { position: entry.position.unprintable(), ..entry };
             if let Some(source_variable) = value::text(self.reader, &entry) {
-                let value = self.reader.env(source_variable);
-                self.add_secret(&name, &entry.position, value.ok_or(VARIABLE_NOT_SET.to_owned()));
+                let value = self.reader.required_env(source_variable);
+                self.add_secret(&name, &entry.position, value);
             }
         }
         for (name, entry) in table.section("env_file").entries() {
@@ -110,7 +110,11 @@ impl<'c> VariableCollector<'c> {
         if self.variables.contains_key(&name.value) {
             return;
         }
-        let Some(value) = self.reader.env(&name.value) else { return };
+        let value = match self.reader.named_env(&name.value) {
+            Ok(Some(value)) => value,
+            Ok(None) => return,
+            Err(NotUtf8) => return self.record_missing(&name.position, VARIABLE_NOT_UTF_8),
+        };
         let secrecy = if is_secret_name(&name.value) {
             VariableSecrecy::Secret
         } else {
@@ -121,15 +125,15 @@ impl<'c> VariableCollector<'c> {
 
     /// Adds a value of the file with `${NAME}` expanded.
     fn add_expanded(&mut self, name: &Positioned<String>, text: &Positioned<String>) {
-        let expanded = match expand(&text.value, &|name| self.reader.env(name)) {
+        let expanded = match expand(&text.value, &|name| self.reader.named_env(name)) {
             Ok(expanded) => expanded,
             Err(ExpandError::Unset { name }) => {
                 let message = format!("`{name}` is not set in the service's environment");
-                return self.reader.record_fault(
-                    self.missing_severity,
-                    &text.position,
-                    new_diagnostic(message),
-                );
+                return self.record_missing(&text.position, &message);
+            }
+            Err(ExpandError::NotUtf8 { name }) => {
+                let message = format!("`{name}` is not UTF-8 in the service's environment");
+                return self.record_missing(&text.position, &message);
             }
             Err(error) => return self.reader.error(&text.position, error.to_string()),
         };
@@ -150,10 +154,13 @@ impl<'c> VariableCollector<'c> {
             Ok(value) => {
                 self.set(name, EnvVariable { value, secrecy: VariableSecrecy::Secret }, position);
             }
-            Err(message) => {
-                self.reader.record_fault(self.missing_severity, position, new_diagnostic(message));
-            }
+            Err(message) => self.record_missing(position, &message),
         }
+    }
+
+    /// Records that this machine has no value for a variable.
+    fn record_missing(&self, position: &SourcePosition, message: &str) {
+        self.reader.record_fault(self.missing_severity, position, new_diagnostic(message));
     }
 
     /// Sets a variable, once.
@@ -183,6 +190,12 @@ pub(crate) enum ExpandError {
         /// Name of the variable.
         name: String,
     },
+    /// The value of a variable is no text.
+    #[error("`{name}` is not UTF-8")]
+    NotUtf8 {
+        /// Name of the variable.
+        name: String,
+    },
     /// A dollar sign without a meaning.
     #[error("`$` must be followed by `{{NAME}}`, or by `$` for a dollar sign")]
     StrayDollar,
@@ -200,7 +213,7 @@ pub(crate) struct ExpandedText {
 /// Expands `${NAME}`; `$$` is a dollar sign.
 pub(crate) fn expand(
     source: &str,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: &dyn Fn(&str) -> Result<Option<String>, NotUtf8>,
 ) -> Result<ExpandedText, ExpandError> {
     let (mut text, mut names, mut rest) = (String::new(), Vec::new(), source);
     while let Some((before, after)) = rest.split_once('$') {
@@ -213,7 +226,8 @@ pub(crate) fn expand(
         let braced = after.strip_prefix('{').and_then(|after| after.split_once('}'));
         let (name, after) =
             braced.filter(|(name, _)| is_identifier(name)).ok_or(ExpandError::StrayDollar)?;
-        text.push_str(&env(name).ok_or_else(|| ExpandError::Unset { name: name.to_owned() })?);
+        let value = env(name).map_err(|NotUtf8| ExpandError::NotUtf8 { name: name.to_owned() })?;
+        text.push_str(&value.ok_or_else(|| ExpandError::Unset { name: name.to_owned() })?);
         names.push(name.to_owned());
         rest = after;
     }

@@ -62,3 +62,17 @@ fn an_overridable_parameter_must_exist() {
     assert!(messages.len() == 2 && messages[0].contains("has no such parameter"), "{messages:?}");
     assert!(messages[1].contains("is not the name of a parameter"), "{messages:?}");
 }
+
+#[test]
+fn a_parameter_of_a_persistent_program_needs_a_template() {
+    let with = |message: &str| {
+        format!(
+            "[agents.a]\ncommand = \"cat\"\nmode = \"interactive\"\nparams.style = \"plain\"\n\
+             overrides.params = [\"style\"]\nturn = {{ end_line = \"END\", message = \"{message}\" }}\n"
+        )
+    };
+    let warnings = fault_messages(&with("{{ input }}\\n"));
+    assert!(warnings.join("").contains("so it changes nothing"), "{warnings:?}");
+    let used = fault_messages(&with("{{ input }} {{ param.style }}\\n"));
+    assert!(!used.join("").contains("changes nothing"), "{used:?}");
+}

@@ -177,9 +177,7 @@ impl<'r> EventHandler<'r> {
         let Some(piece) = self.answer.supersede().await? else { return Ok(()) };
         // The text is in the ledger already, so the message only refers to it.
         let (speaker, message) = (Role::AgentProgress, self.ids.next_message_id());
-        self.reporter
-            .record_event(EventKind::Message { speaker, message, pieces: vec![piece] })
-            .await
+        self.reporter.record_event(EventKind::message(speaker, message, vec![piece])).await
     }
 
     /// Records the message of the program about the authentication that it needs, and the page for it. Without either,
@@ -226,7 +224,7 @@ impl<'r> EventHandler<'r> {
     async fn store_message(&mut self, speaker: Role, parts: Vec<Part>) -> Result<(), LedgerError> {
         let Some(pieces) = self.buffer.store(speaker, parts).await? else { return Ok(()) };
         let message = self.ids.next_message_id();
-        self.reporter.record_event(EventKind::Message { speaker, message, pieces }).await
+        self.reporter.record_event(EventKind::message(speaker, message, pieces)).await
     }
 
     async fn handle_artifact(&mut self, reported: ReportedArtifact) -> Result<(), LedgerError> {

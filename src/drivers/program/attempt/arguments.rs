@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::model::program::stdio_protocol::StdioProtocol;
 
 use crate::platform::template::{ExecutionValues, Template};
 
@@ -18,6 +19,29 @@ const MAX_TOTAL_BYTES: usize = 1_536 * 1024;
 
 /// Bytes that the kernel adds to each argument: a closing zero byte and a pointer.
 const ARGUMENT_OVERHEAD_BYTES: usize = 1 + size_of::<usize>();
+
+/// Returns the parameters and the details of the message that the start of a program uses, by their names in templates,
+/// whether it starts a session or resumes one.
+pub(in crate::drivers::program) fn start_values(
+    program: &ProgramSpec,
+    values: &ExecutionValues,
+) -> BTreeMap<String, String> {
+    let session_args =
+        program.session.iter().flat_map(|it| it.start_args.iter().chain(&it.resume_args));
+    let templates = program.args.iter().chain(session_args).map(String::as_str);
+    let protocol = program.stdio_protocol.as_ref();
+    let templates = templates.chain(protocol.into_iter().flat_map(StdioProtocol::start_templates));
+    let mut used_values = BTreeMap::new();
+    for template in templates.filter_map(|source| Template::new(source).ok()) {
+        let params =
+            template.used_params().iter().filter_map(|name| values.param.get_key_value(name));
+        used_values.extend(params.map(|(name, value)| (format!("param.{name}"), value.clone())));
+        let names = template.used_variables().iter();
+        let details = names.filter_map(|name| values.details.get_key_value(name.as_str()));
+        used_values.extend(details.map(|(name, text)| ((*name).to_owned(), text.clone())));
+    }
+    used_values
+}
 
 /// Returns the rendered arguments of an attempt.
 ///

@@ -14,6 +14,7 @@ use algonius_warden::{LaunchRequest, RootCapabilities, StdinSource};
 use super::AttemptStart;
 use super::arguments::{check_total_size, render_arguments, render_file_name, render_text};
 use super::attempt_folder::{AttemptFolderSpec, FolderInput};
+use super::detail_variables::{detail_variable_names, detail_variables};
 use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::files::input_files::{self, ListedFile};
 use crate::drivers::files::scratch_dir::{ProgramFile, ScratchDir};
@@ -24,7 +25,8 @@ use crate::drivers::program::sandbox::{self, LaunchSandbox, SandboxSubject, is_c
 use crate::drivers::program::success_checks::{CheckLaunch, SuccessChecks};
 use crate::platform::template::{AttemptPaths, ExecutionValues};
 
-/// Variables that describe one message, so a program that takes several messages does not get them.
+/// Variables of the work on one message, so a program that takes several messages does not get them. The variables of
+/// the details belong to them.
 const MESSAGE_VARIABLES: [&str; 4] = ["A2A_MESSAGE_ID", "A2A_TASK_ID", "TRACEPARENT", "TRACESTATE"];
 
 /// Attempt whose folders are known.
@@ -97,12 +99,15 @@ impl<'a> PreparedAttempt<'a> {
         let mut env = attempt_environment(program, inherited, work);
         let listing = input_files::to_json(&self.files);
         env.extend(listing.map(|listing| (input_files::FILES_VARIABLE.into(), listing.into())));
+        let details = detail_variables(&self.values.details, &self.values.param);
+        env.extend(details.map(|(name, text)| (name.into(), text.into())));
         if is_confined(work, program) {
             sandbox::set_temporary_folder(&mut env, &program.env, inherited, &self.folder);
         }
         let is_pooled = program.pool.is_some();
         if is_pooled {
-            MESSAGE_VARIABLES.iter().for_each(|name| _ = env.remove(OsStr::new(name)));
+            let names = MESSAGE_VARIABLES.into_iter().chain(detail_variable_names());
+            names.for_each(|name| _ = env.remove(OsStr::new(name)));
         }
         check_total_size(&args, &env)?;
         let stdin = match program.input {

@@ -74,7 +74,7 @@ fn file_part(
     let base64 = base64.to_owned();
     let bytes = input_files::decode_base64(&base64);
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let uri = format!("attachment:///{name}");
+    let uri = format!("attachment:///{}", encode_name(name));
     match (protocol, text) {
         _ if is_kind("image/") => Ok(PromptPart::Image { mime: mime.unwrap_or_default(), base64 }),
         (ProtocolKind::Acp, _) if is_kind("audio/") => {
@@ -96,12 +96,37 @@ fn file_part(
     }
 }
 
+/// Encodes the characters of a name that would end the path of an address. Others stay readable.
+fn encode_name(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_whitespace() || letter.is_control() || "%?#<>\"\\".contains(letter) {
+            let bytes = letter.encode_utf8(&mut [0; 4]).as_bytes().to_vec();
+            encoded.extend(bytes.iter().map(|byte| format!("%{byte:02X}")));
+        } else {
+            encoded.push(letter);
+        }
+    }
+    encoded
+}
+
 #[cfg(test)]
 mod tests {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
 
     use super::*;
+
+    #[test]
+    fn a_name_stays_within_its_address() {
+        for (name, expected) in [
+            ("build.log", "build.log"),
+            ("été 1?.txt", "été%201%3F.txt"),
+            ("a#b%20\n", "a%23b%2520%0A"),
+        ] {
+            assert_eq!(encode_name(name), expected);
+        }
+    }
 
     #[test]
     fn a_file_is_sent_in_a_form_of_the_protocol_or_refused() {

@@ -1,10 +1,12 @@
 //! Session process of a program, between and during the messages of its conversation.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use algonius_actors::decide::budget::cumulative_usage::CounterValues;
 use algonius_actors::model::execution::request::Overrides;
+use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::EventDialect;
 use algonius_actors::model::session::SessionId;
 use algonius_warden::{MemoryAccount, OutputPipe, ProcessTree, ProgramExit, StdinPipe};
@@ -12,6 +14,8 @@ use tokio::time::timeout;
 
 use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::files::scratch_dir::ScratchDir;
+use crate::drivers::program::attempt::AttemptStart;
+use crate::drivers::program::attempt::arguments::start_values;
 
 /// Session process of a program. Dropping it kills its whole process tree.
 pub(super) struct SessionProcess {
@@ -37,6 +41,22 @@ pub(super) struct SessionProcess {
 pub(super) struct StartSettings {
     pub(super) working_dir: PathBuf,
     pub(super) overrides: Overrides,
+    /// Parameters and details of the message that the start of the program used.
+    pub(super) values: BTreeMap<String, String>,
+}
+
+impl StartSettings {
+    /// Returns the settings that an attempt needs.
+    ///
+    /// # Errors
+    /// Fails if the working folder cannot be used.
+    pub(super) async fn for_attempt(attempt: &AttemptStart) -> Result<Self, Failure> {
+        Ok(Self {
+            working_dir: attempt.resolve_working_dir().await?,
+            overrides: attempt.work.request.overrides(),
+            values: start_values(&attempt.program, &attempt.template_values()),
+        })
+    }
 }
 
 /// Progress of the conversation with a session process.

@@ -40,7 +40,7 @@ fn texts(record: &AttemptRecord, pieces: &[StoredPart]) -> PartTexts {
 /// Returns the messages: their role, their id and their texts.
 fn messages(record: &AttemptRecord) -> Vec<(MessageRole, String, PartTexts)> {
     let messages = record.events().into_iter().filter_map(|event| match event {
-        EventKind::Message { speaker, message, pieces } => {
+        EventKind::Message { speaker, message, pieces, .. } => {
             Some((*speaker, message.clone(), texts(record, pieces)))
         }
         _ => None,

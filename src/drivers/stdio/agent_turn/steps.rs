@@ -43,10 +43,11 @@ impl AgentTurn {
     ) -> Result<Vec<ProtocolStep>, LedgerError> {
         match step {
             ProtocolStep::Send(line) => self.send(&line),
+            ProtocolStep::Initialized(agent) => self.capabilities = agent.capabilities,
             ProtocolStep::Opened { id, .. } => {
                 self.state.open_deadline = None;
                 events.handle_event(ProgramEvent::Session { id }).await?;
-                return Ok(self.send_prompt());
+                return Ok(self.send_prompt(events));
             }
             ProtocolStep::Identified { id, .. } => {
                 events.handle_event(ProgramEvent::Session { id }).await?;
@@ -91,7 +92,7 @@ impl AgentTurn {
                 self.state.end_with_outcome(outcome, usage, events).await?;
             }
             // Nothing of these steps is recorded.
-            ProtocolStep::Initialized(_) | ProtocolStep::Closed { .. } => {}
+            ProtocolStep::Closed { .. } => {}
             ProtocolStep::Plan { .. } | ProtocolStep::Compacted { .. } => {}
             ProtocolStep::ModeChanged { .. } | ProtocolStep::ModelChanged { .. } => {}
         }

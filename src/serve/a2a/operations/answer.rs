@@ -7,12 +7,14 @@ use algonius_actors::decide::permission::answer::{check_answer, parse_answer};
 use algonius_actors::model::access::principal::Caller;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::record::ExecutionRecord;
+use algonius_actors::model::execution::request::Overrides;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::interaction::{
     AnswerSource, AnswerValue, Interaction, InteractionFilter, InteractionId,
 };
 
 use super::answer_value::answer_value;
+use super::message;
 use crate::serve::AppState;
 
 /// Answers the interactions of a task that a message names; `None` if the message is not an answer to an interaction,
@@ -57,6 +59,7 @@ pub(super) async fn answer_interactions(
     if answers.is_empty() {
         return Ok(None);
     }
+    refuse_new_settings(message, record)?;
     let mut progress = None;
     for (interaction, value) in answers {
         let message = Some(message.message_id.clone());
@@ -67,6 +70,26 @@ pub(super) async fn answer_interactions(
         progress = reply.progress.filter(|_| is_own).or(progress);
     }
     Ok(Some(SubmitReply::duplicate(record.id, progress)))
+}
+
+/// Refuses other parameters and overrides than those of the task: an agent that is running already cannot get them.
+fn refuse_new_settings(message: &Message, record: &ExecutionRecord) -> Result<(), Failure> {
+    let Overrides { working_dir, env } = message::overrides(message)?;
+    let is_new_param = |(name, value): (&String, &String)| {
+        // The record has redacted values, unless nothing was redacted.
+        record.params.get(name).is_none_or(|known| record.replayable && known != value)
+    };
+    let is_new_variable =
+        |(name, value): (&String, &String)| record.overrides.env.get(name) != Some(value);
+    let is_new = message::parameters(message)?.iter().any(is_new_param)
+        || env.iter().any(is_new_variable)
+        || working_dir.is_some() && working_dir != record.overrides.working_dir;
+    if is_new {
+        let text = "an answer has no other parameters or overrides than its task, because the agent \
+                    is running already";
+        return Err(Failure::new(Code::AnswerInvalid, text));
+    }
+    Ok(())
 }
 
 fn is_file(part: &A2aPart) -> bool {

@@ -15,6 +15,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, MessageId};
 use serde_json::Value;
 
+use super::message_details::{self, MAX_METADATA_BYTES, RequestFields};
 use crate::serve::a2a::request_metadata::{MAX_ID_BYTES, RequestMetadata};
 
 /// Maximum number of parts of a message: a stored part takes more memory than a part on the wire.
@@ -23,17 +24,14 @@ const MAX_PARTS: usize = 1000;
 /// Maximum number of entries in each of a message's lists of extensions and of other tasks.
 const MAX_LIST_ENTRIES: usize = 100;
 
-/// Maximum size of the metadata of a message and of all its parts, in bytes of JSON.
-const MAX_METADATA_BYTES: usize = 64 << 10;
-
-/// Returns the request for an agent that a message and its metadata contain.
+/// Returns the request for an agent that a message, the fields beside it and the headers contain.
 ///
 /// # Errors
 /// `invalid-params`.
 pub(in crate::serve) fn build_request(
     caller: &Caller,
     agent: &AgentId,
-    (message, metadata): (Message, RequestMetadata),
+    (message, fields, metadata): (Message, RequestFields, RequestMetadata),
     continued: Option<&ExecutionRecord>,
 ) -> Result<Request, Failure> {
     // First of all checks that look at the content: later ones copy and walk through what is bounded here.
@@ -47,6 +45,8 @@ pub(in crate::serve) fn build_request(
     }
     let service_hops = hops(&message)?;
     let (params, overrides) = (parameters(&message)?, overrides(&message)?);
+    let details =
+        message_details::read_details(&message, fields, &metadata.extensions, continued.is_some())?;
     Ok(Request {
         agent: agent.clone(),
         origin: RequestOrigin {
@@ -61,7 +61,7 @@ pub(in crate::serve) fn build_request(
         context: context(message.context_id, continued),
         continued_execution: continued.map(|record| record.id),
         inherited_overrides: Overrides::default(),
-        input: Input { parts: parts(message.parts), params, overrides },
+        input: Input { parts: parts(message.parts), params, overrides, details },
     })
 }
 
@@ -108,7 +108,8 @@ fn parts(parts: Vec<A2aPart>) -> Vec<content::Part> {
             PartContent::Raw(bytes) => content::Content::Bytes(bytes),
             PartContent::Url(url) => content::Content::Url(url),
         };
-        let A2aPart { filename, media_type, .. } = part;
+        // The metadata is one of the details of the message.
+        let A2aPart { filename, media_type, metadata: _, .. } = part;
         content::Part { content, filename, media_type }
     };
     parts.into_iter().map(part).collect()
@@ -129,7 +130,8 @@ fn hops(message: &Message) -> Result<u32, Failure> {
     })
 }
 
-fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
+/// Reads the parameters of a caller.
+pub(super) fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
     message.metadata.get(PARAMETERS_EXTENSION).map_or_else(
         || Ok(BTreeMap::new()),
         |value| {
@@ -142,7 +144,7 @@ fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
 }
 
 /// Reads the overrides of a caller. The agent decides later whether it allows them.
-fn overrides(message: &Message) -> Result<Overrides, Failure> {
+pub(super) fn overrides(message: &Message) -> Result<Overrides, Failure> {
     let invalid_overrides = || {
         let text = "overrides must be an object with a text `workingDirectory`, an object \
                     `environment` of texts, numbers and truth values, or both";

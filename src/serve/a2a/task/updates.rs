@@ -116,7 +116,7 @@ impl TaskUpdates {
                 self.sent_state = TaskState::Working;
                 Ok(is_change.then(|| self.working_event(event.at, None)))
             }
-            EventKind::Message { speaker: MessageRole::AgentProgress, message, pieces } => {
+            EventKind::Message { speaker: MessageRole::AgentProgress, message, pieces, .. } => {
                 let recorded = super::recorded_message(
                     &self.api,
                     &self.record,

@@ -21,6 +21,7 @@ use super::{detail, parse_execution_id};
 use crate::serve::AppState;
 use crate::serve::a2a::exposure;
 use crate::serve::a2a::operations::message;
+use crate::serve::a2a::operations::message_details::RequestFields;
 use crate::serve::a2a::request_metadata::RequestMetadata;
 use crate::serve::api::invalid_params;
 use crate::serve::auth::caller::AuthenticatedCaller;
@@ -94,7 +95,8 @@ async fn submit(
         exposure::check_media_types(spec, &message.parts)?;
     }
     let metadata = RequestMetadata { idempotency_key, ..metadata };
-    let mut request = message::build_request(caller, agent, (message, metadata), None)?;
+    let message = (message, RequestFields::default(), metadata);
+    let mut request = message::build_request(caller, agent, message, None)?;
     if let Some(spec) = app.agents.get(agent) {
         override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
     }

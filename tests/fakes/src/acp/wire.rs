@@ -20,6 +20,8 @@ pub(super) struct AcpSettings {
     pub(super) unknown_session_code: i64,
     pub(super) after_rejection: String,
     pub(super) cancel_behavior: String,
+    /// Kinds of parts beside text and links that the agent accepts.
+    pub(super) prompt_kinds: Vec<String>,
 }
 
 impl AcpSettings {
@@ -40,6 +42,7 @@ impl AcpSettings {
             unknown_session_code: text("UNKNOWN", "-32002").parse().unwrap_or(-32_002),
             after_rejection: text("AFTER_REJECTION", "continue"),
             cancel_behavior: text("CANCEL", "end"),
+            prompt_kinds: list("PROMPTS", "embeddedContext,image"),
         }
     }
 
@@ -59,12 +62,15 @@ impl AcpSettings {
                 }
             }
         }
+        let has_kind = |kind: &str| self.prompt_kinds.iter().any(|other| other == kind);
+        let prompts =
+            json!({"embeddedContext": has_kind("embeddedContext"), "image": has_kind("image")});
         json!({
             "protocolVersion": 1,
             "agentInfo": {"name": "fake-acp", "version": "1"},
             "agentCapabilities": {
                 "loadSession": self.resume_method == "load",
-                "promptCapabilities": {"embeddedContext": true, "image": true},
+                "promptCapabilities": prompts,
                 "sessionCapabilities": sessions,
             },
         })

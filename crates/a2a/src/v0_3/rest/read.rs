@@ -54,7 +54,7 @@ pub fn send(body: Value) -> Result<SendRequest, Failure> {
         None => configuration.object("pushNotificationConfig")?,
         push => push,
     };
-    let is_blocking = configuration.boolean("blocking")?.unwrap_or(!is_configured);
+    let is_blocking = dialect::read_blocking(&mut configuration)?.unwrap_or(!is_configured);
     let history_length = match dialect::read_history_length(&mut configuration)? {
         HistoryLength::Last(0) => HistoryLength::All,
         history @ (HistoryLength::All | HistoryLength::Last(_)) => history,
