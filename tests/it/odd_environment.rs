@@ -85,7 +85,7 @@ fn an_empty_variable_stands_for_no_option() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_written_keeps_the_old_one() {
+fn a_configuration_is_replaced_by_force_alone() {
     let folder = tempfile::tempdir().unwrap();
     let env = [("HOME", folder.path().as_os_str())];
     let target = folder.path().join("config");

@@ -1,5 +1,7 @@
 //! Questions of agents: reads and answers by callers, with their authorization.
 
+use std::collections::BTreeMap;
+
 use tokio::sync::watch;
 
 use crate::decide::output::redact_question;
@@ -58,6 +60,16 @@ impl InteractionHandle {
     ) -> Result<Interaction, Failure> {
         let filter = InteractionFilter { id: Some(id), limit: 1, ..InteractionFilter::default() };
         self.interactions(caller, filter).await?.pop().ok_or_else(|| interaction_unknown(id))
+    }
+
+    /// Returns true if an execution has all these parameters, so that an answer that repeats them changes nothing. The
+    /// record has them redacted.
+    #[must_use]
+    pub fn has_params(&self, record: &ExecutionRecord, params: &BTreeMap<String, String>) -> bool {
+        let redactor = self.reader.services.redactor.current();
+        params.iter().all(|(name, value)| {
+            record.params.get(name).is_some_and(|known| redactor.redact(value) == known.as_str())
+        })
     }
 
     /// Returns the interactions that the caller may see, newest first: those of its own executions, or all for an

@@ -1,59 +1,63 @@
-//! Files that are written as a whole or not at all, because the service may read them at any time.
+//! Files that are replaced as a whole or not at all, because the service may read them at any time.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, fchown};
+use std::path::Path;
 
 /// Creates a file with this text.
 ///
 /// # Errors
 /// Fails if the file exists already, or if it cannot be written; then nothing remains.
 pub(in crate::cli) fn create(file: &Path, text: &str) -> io::Result<()> {
-    // A link never replaces a file that another process created meanwhile.
-    write_and_place(file, text, None, |temporary| {
-        fs::hard_link(temporary, file).and_then(|()| fs::remove_file(temporary))
-    })
+    // An existing file is never replaced, not even one that another process creates meanwhile.
+    let created = File::create_new(file)?;
+    let written = write(created, text, None);
+    if written.is_err() {
+        _ = fs::remove_file(file); // The first fault is the one to report.
+    }
+    written
 }
 
-/// Replaces the text of a file, whose mode stays as it is, or creates the file.
+/// Replaces the text of a file, whose owner and mode stay as they are, or creates the file. A link stays a link.
 ///
 /// # Errors
 /// Fails if the file cannot be written; it stays as it is then.
 pub(in crate::cli) fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let permissions = match fs::metadata(file) {
-        Ok(metadata) => Some(metadata.permissions()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+    let target = match fs::canonicalize(file) {
+        Ok(target) => target,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return create(file, text),
         Err(error) => return Err(error),
     };
-    write_and_place(file, text, permissions, |temporary| fs::rename(temporary, file))
-}
-
-/// Writes a temporary file in the folder of a file, and puts it in place.
-fn write_and_place(
-    file: &Path,
-    text: &str,
-    permissions: Option<Permissions>,
-    put_in_place: impl FnOnce(&PathBuf) -> io::Result<()>,
-) -> io::Result<()> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let temporary_path = file.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = File::create_new(&temporary_path).and_then(|mut temporary_file| {
-        if let Some(permissions) = permissions {
-            temporary_file.set_permissions(permissions)?;
-        }
-        temporary_file.write_all(text.as_bytes())?;
-        temporary_file.sync_all()
-    });
-    let placed = written.and_then(|()| put_in_place(&temporary_path));
-    if placed.is_err() {
+    let metadata = fs::metadata(&target)?;
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let temporary_path = target.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = File::create_new(&temporary_path)
+        .and_then(|temporary_file| write(temporary_file, text, Some(&metadata)))
+        .and_then(|()| fs::rename(&temporary_path, &target));
+    if written.is_err() {
         _ = fs::remove_file(&temporary_path); // The first fault is the one to report.
     }
-    placed
+    written
+}
+
+/// Writes a new file with the owner and the mode of another one.
+fn write(mut file: File, text: &str, model: Option<&Metadata>) -> io::Result<()> {
+    if let Some(model) = model {
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (model.uid(), model.gid()) {
+            fchown(&file, Some(model.uid()), Some(model.gid()))?;
+        }
+        file.set_permissions(model.permissions())?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 
@@ -68,8 +72,15 @@ mod tests {
         replace(&file, "three").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "three");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
-        replace(&folder.path().join("b.toml"), "four").unwrap();
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no temporary file remains");
+        let number = fs::metadata(&file).unwrap().ino();
+        let link = folder.path().join("link.toml");
+        symlink(&file, &link).unwrap();
+        replace(&link, "four").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "four");
+        assert_ne!(fs::metadata(&file).unwrap().ino(), number, "the file is another one");
+        replace(&folder.path().join("b.toml"), "five").unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no temporary file remains");
     }
 
     #[test]

@@ -75,7 +75,8 @@ impl RemoteAttempt {
         let message = self.build_message(&conversation);
         let unknown = self.work.request.input.details.reference_tasks.len()
             - message.message.reference_task_ids.len();
-        if let Some(message) = unknown_references_warning(unknown)
+        let has_references = dialect(&self.remote).has_references();
+        if let Some(message) = unknown_references_warning(unknown, has_references)
             && let Err(error) = reporter.record_event(EventKind::Warning { message }).await
         {
             return reporter.report_exit(Err(ledger_failure(&error)), None);
@@ -318,12 +319,15 @@ impl RemoteAttempt {
     }
 }
 
-/// Returns the warning that the remote agent does not know some of the tasks to which the message refers.
-fn unknown_references_warning(count: usize) -> Option<String> {
+/// Returns the warning that the remote agent does not get some of the tasks to which the message refers.
+fn unknown_references_warning(count: usize, has_references: bool) -> Option<String> {
+    let reason = match has_references {
+        true => "it gets only the id of the previous task of this conversation, which is its own",
+        false => "its messages over HTTP in A2A 0.3 have no references",
+    };
     (count > 0).then(|| {
         format!(
-            "the remote agent does not get the ids of {count} tasks to which the message refers; it gets only the id of \
-             the previous task of this conversation, which is its own"
+            "the remote agent does not get the ids of {count} tasks to which the message refers: {reason}"
         )
     })
 }

@@ -186,3 +186,26 @@ fn event_results(stream_text: &str) -> Vec<Value> {
     let events = stream_text.lines().filter_map(|line| line.strip_prefix("data:"));
     events.map(|event| serde_json::from_str::<Value>(event).unwrap()["result"].clone()).collect()
 }
+
+#[tokio::test]
+async fn an_answer_may_repeat_the_parameters_of_its_task() {
+    let settings = "params.style = 'plain'\nparams.mail = 'none'\nargs = ['acp', '{{ param.style }}', '{{ param.mail }}']\n\
+                    overrides.params = ['style', 'mail']\n";
+    let agent = interactive_agent("coder", "acp", settings).replacen("args = ['acp']\n", "", 1);
+    let service = start_service(&agent).await;
+    let with_params = |style: &str| {
+        let params = json!({"style": style, "mail": "jane.doe@mail.example"});
+        json!({ "https://algonius.dev/a2a/ext/parameters/v1": params })
+    };
+    let mut params = message_params(TOOL_PROMPT);
+    params["message"]["metadata"] = with_params("fine");
+    let task = service.expect_result("coder", "message/send", &params).await;
+    assert_eq!(task_state(&task), "input-required", "{task}");
+    let id = task_id(&task);
+    let other = reply_params(&id, "yes", &with_params("other"));
+    let (_, code) = service.expect_refusal("coder", "message/send", other).await;
+    assert_eq!(code, "answer-invalid");
+    // The record has the address redacted, which makes it no other parameter.
+    let task = send_with_metadata(&service, &id, "yes", &with_params("fine")).await;
+    assert_eq!(task_state(&task), "completed", "{task}");
+}

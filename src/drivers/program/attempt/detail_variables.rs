@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 /// Variable with the parameters of the request, on top of the configured ones: a JSON object of texts.
 const PARAMS_VARIABLE: &str = "ALGONIUS_PARAMS";
 
-/// Maximum size of the list of parts with their names, in bytes of JSON.
-const MAX_NAMED_LIST_BYTES: usize = 64 << 10;
+/// Maximum size of the parameters, and of the list of parts with their names, in bytes of JSON.
+const MAX_VARIABLE_BYTES: usize = 64 << 10;
 
 /// Names of templates, and the variables with the same texts.
 const DETAIL_VARIABLES: [(&str, &str); 7] = [
@@ -52,7 +52,10 @@ pub(super) fn detail_variables(
     let details = DETAIL_VARIABLES
         .into_iter()
         .filter_map(|(name, variable)| Some((variable, texts.get(name)?.clone())));
-    let params = (!params.is_empty()).then(|| (PARAMS_VARIABLE, json!(params).to_string()));
+    // Templates have each parameter, also a long one of the configuration.
+    let params = (!params.is_empty()).then(|| json!(params).to_string());
+    let params = params.filter(|text| text.len() <= MAX_VARIABLE_BYTES);
+    let params = params.map(|text| (PARAMS_VARIABLE, text));
     details.chain(params).collect::<Vec<_>>().into_iter()
 }
 
@@ -76,7 +79,7 @@ fn list_parts(input: &Input) -> Option<Value> {
     };
     let is_needed = !details.part_metadata.is_empty() || input.parts.iter().any(has_names);
     let named = is_needed.then(|| list(true));
-    let named = named.filter(|list| list.to_string().len() <= MAX_NAMED_LIST_BYTES);
+    let named = named.filter(|list| list.to_string().len() <= MAX_VARIABLE_BYTES);
     named.or_else(|| (!details.part_metadata.is_empty()).then(|| list(false)))
 }
 
@@ -115,6 +118,15 @@ mod tests {
             ..MessageDetails::default()
         };
         Input { parts: vec![part; count], details, ..Input::default() }
+    }
+
+    #[test]
+    fn parameters_that_are_too_long_are_no_variable() {
+        let has_params = |length: usize| {
+            let params = [("a".to_owned(), "x".repeat(length))].into();
+            detail_variables(&BTreeMap::new(), &params).next().is_some()
+        };
+        assert!(has_params(MAX_VARIABLE_BYTES - 8) && !has_params(MAX_VARIABLE_BYTES));
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(super) async fn answer_interactions(
     if answers.is_empty() {
         return Ok(None);
     }
-    refuse_new_settings(message, record)?;
+    refuse_new_settings(app, message, record)?;
     let mut progress = None;
     for (interaction, value) in answers {
         let message = Some(message.message_id.clone());
@@ -73,15 +73,15 @@ pub(super) async fn answer_interactions(
 }
 
 /// Refuses other parameters and overrides than those of the task: an agent that is running already cannot get them.
-fn refuse_new_settings(message: &Message, record: &ExecutionRecord) -> Result<(), Failure> {
+fn refuse_new_settings(
+    app: &AppState,
+    message: &Message,
+    record: &ExecutionRecord,
+) -> Result<(), Failure> {
     let Overrides { working_dir, env } = message::overrides(message)?;
-    let is_new_param = |(name, value): (&String, &String)| {
-        // The record has redacted values, unless nothing was redacted.
-        record.params.get(name).is_none_or(|known| record.replayable && known != value)
-    };
     let is_new_variable =
         |(name, value): (&String, &String)| record.overrides.env.get(name) != Some(value);
-    let is_new = message::parameters(message)?.iter().any(is_new_param)
+    let is_new = !app.api.approvals.has_params(record, &message::parameters(message)?)
         || env.iter().any(is_new_variable)
         || working_dir.is_some() && working_dir != record.overrides.working_dir;
     if is_new {
