@@ -85,12 +85,14 @@ async fn dispatch(
         CliCommand::Check { config, strict, .. } => {
             check::run(ConfigLocation::find(config.as_deref()).file.as_deref(), strict, out)
         }
-        CliCommand::Doctor { config } => doctor::run(client, config.as_deref(), out).await,
+        CliCommand::Doctor { config } => {
+            doctor::run(client, config.as_deref(), inherited_state, out).await
+        }
         CliCommand::Explain { code } => explain::run(code.as_deref(), out),
         CliCommand::Redact { ndjson, config, secret_files } => {
             redact::run(ndjson, config.as_deref(), secret_files, out)
         }
-        CliCommand::Service(command) => service::run(command, out),
+        CliCommand::Service(command) => service::run(command, out).await,
         CliCommand::Completions { shell } => completions::print_completion_script(shell),
         CliCommand::Man { folder } => completions::write_manual(folder.as_deref(), out),
         CliCommand::Serve { config, listen } => {

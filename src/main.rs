@@ -21,8 +21,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     // The service starts itself as its own process holder, which has one thread and needs no runtime.
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == "warden") {
-        return startup::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|command| command == "warden") {
+        return startup::serve(args).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
     let args = match Args::read() {
         Ok(args) => args,

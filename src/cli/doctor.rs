@@ -25,7 +25,7 @@ use super::error::CliError;
 use super::output::CliOutput;
 use super::service::installed_unit::InstalledUnit;
 use crate::config::{self, ConfigFault, LoadedConfig, Severity};
-use crate::host_capabilities;
+use crate::{InheritedState, host_capabilities};
 use agent_environment::AgentEnvironment;
 use finding::{Finding, FindingLevel, print_findings};
 
@@ -37,6 +37,7 @@ use finding::{Finding, FindingLevel, print_findings};
 pub(super) async fn run(
     client: Result<ServiceClient, CliError>,
     named_file: Option<&Path>,
+    inherited_state: &InheritedState,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let capabilities = host_capabilities()?;
@@ -44,7 +45,7 @@ pub(super) async fn run(
     let file = configuration.file.as_deref();
     let unit =
         InstalledUnit::find().filter(|unit| file.is_some_and(|file| unit.starts_service_on(file)));
-    let mut findings = machine::check(&capabilities);
+    let mut findings = machine::check(&capabilities, inherited_state);
     findings.push(network::check());
     findings.push(unit.as_ref().map_or_else(not_installed_finding, InstalledUnit::finding));
     findings.push(Finding::good("configuration file", configuration.describe()));

@@ -77,7 +77,8 @@ async fn serve_until_stopped(
     }
 }
 
-fn warn_of_inherited_state(InheritedState { suppressed_signals, replaced_umask }: &InheritedState) {
+fn warn_of_inherited_state(inherited_state: &InheritedState) {
+    let InheritedState { suppressed_signals, replaced_umask, tight_limits } = inherited_state;
     if !suppressed_signals.is_empty() {
         let signals = suppressed_signals.join(", ");
         tracing::warn!(%signals, "the parent process ignored or blocked signals; they act again");
@@ -85,6 +86,10 @@ fn warn_of_inherited_state(InheritedState { suppressed_signals, replaced_umask }
     if let Some((inherited, used)) = replaced_umask {
         let (inherited, used) = (format!("{inherited:04o}"), format!("{used:04o}"));
         tracing::warn!(%inherited, %used, "the inherited umask was changed, also for agents");
+    }
+    for limit in tight_limits {
+        let (description, remedy) = (&limit.description, &limit.remedy);
+        tracing::warn!(%remedy, "the system lets the service and its agents use only {description}");
     }
 }
 

@@ -21,17 +21,17 @@ use systemd::Systemd;
 use unit::Unit;
 
 /// Installs, removes or shows the unit.
-pub(super) fn run(command: ServiceCommand, out: &CliOutput) -> Result<(), CliError> {
+pub(super) async fn run(command: ServiceCommand, out: &CliOutput) -> Result<(), CliError> {
     match command {
         ServiceCommand::Install { scope, options, dry_run: true, force: _ } => {
             out.print_text(&requested_unit(&unit_owner(&scope), options)?.text());
             Ok(())
         }
         ServiceCommand::Install { scope, options, dry_run: false, force } => {
-            install(&unit_owner(&scope), options, force, out)
+            install(&unit_owner(&scope), options, force, out).await
         }
-        ServiceCommand::Uninstall { scope } => uninstall(&unit_owner(&scope), out),
-        ServiceCommand::Status { scope } => status(&unit_owner(&scope), out),
+        ServiceCommand::Uninstall { scope } => uninstall(&unit_owner(&scope), out).await,
+        ServiceCommand::Status { scope } => status(&unit_owner(&scope), out).await,
     }
 }
 
@@ -61,7 +61,7 @@ fn absolute_path(file: &Path) -> Result<PathBuf, ServiceCommandError> {
 }
 
 /// Installs the unit, but writes nothing if the service could not start with it.
-fn install(
+async fn install(
     owner: &UnitOwner,
     options: UnitOptions,
     force: bool,
@@ -76,8 +76,8 @@ fn install(
         check_generated(&file)?;
     }
     write_unit(&file, &unit.text())?;
-    systemd.run_systemctl(&["daemon-reload"])?;
-    systemd.run_systemctl(&["enable", "--now", install_paths::UNIT_NAME])?;
+    systemd.run_systemctl(&["daemon-reload"]).await?;
+    systemd.run_systemctl(&["enable", "--now", install_paths::UNIT_NAME]).await?;
     if out.is_json() {
         let unit_file = file.display().to_string();
         out.print_json(
@@ -133,21 +133,23 @@ fn write_unit(file: &Path, text: &str) -> Result<(), CliError> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder).map_err(file_error)?;
     let temporary_path = folder.join(format!(".{}.new", install_paths::UNIT_NAME));
-    fs::write(&temporary_path, text)
-        .and_then(|()| fs::rename(&temporary_path, file))
-        .map_err(file_error)
+    let written = fs::write(&temporary_path, text).and_then(|()| fs::rename(&temporary_path, file));
+    if written.is_err() {
+        _ = fs::remove_file(&temporary_path); // The first fault is the one to report.
+    }
+    written.map_err(file_error)
 }
 
-fn uninstall(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
+async fn uninstall(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     let systemd = Systemd::for_owner(owner)?;
     let file = installed_unit_file(owner)?;
     check_generated(&file)?;
-    systemd.run_systemctl(&["disable", "--now", install_paths::UNIT_NAME])?;
+    systemd.run_systemctl(&["disable", "--now", install_paths::UNIT_NAME]).await?;
     fs::remove_file(&file).map_err(|source| {
         let (problem, file) = ("cannot remove", file.clone());
         CliError::File { problem, file, source }
     })?;
-    systemd.run_systemctl(&["daemon-reload"])?;
+    systemd.run_systemctl(&["daemon-reload"]).await?;
     if out.is_json() {
         out.print_json(&json!({"removed": file.display().to_string()}));
     } else {
@@ -162,10 +164,10 @@ fn installed_unit_file(owner: &UnitOwner) -> Result<PathBuf, ServiceCommandError
     if file.exists() { Ok(file) } else { Err(ServiceCommandError::NotInstalled { file }) }
 }
 
-fn status(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
+async fn status(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     let systemd = Systemd::for_owner(owner)?;
     let file = installed_unit_file(owner)?;
-    let state = systemd.state()?;
+    let state = systemd.state().await?;
     if out.is_json() {
         out.print_json(&json!({
             "unit": file.display().to_string(),

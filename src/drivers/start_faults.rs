@@ -14,12 +14,14 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::host_fault::HostFault;
 use algonius_actors::model::program::ProgramSpec;
+use algonius_warden::confinement::bubblewrap::is_transient_error;
+use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::platform::program_file::ProgramFault;
+use crate::platform::program_file::{HiddenPaths, ProgramFault};
 
 /// Exit code by which `env` reports that it does not find a program.
 const NOT_FOUND_EXIT_CODE: i32 = 127;
@@ -52,39 +54,120 @@ pub(in crate::drivers) fn check_executable(program: &Path) -> Result<(), Failure
     access(program, AccessFlags::X_OK).map_err(|errno| spawn_failure(errno as i32))
 }
 
-/// Replaces the failure of a wrapper that could not execute the program, if the file of the program is the cause.
-pub(in crate::drivers) async fn explain_failed_wrapper(
-    failure: Failure,
-    program: &Path,
-) -> Failure {
-    let program = program.to_owned();
-    // The wrapper executes files of other formats by a shell.
-    let find =
-        move || ProgramFault::find_definite(&program, None).filter(|fault| !fault.is_format());
-    let fault = run_bounded(find).await.flatten();
-    fault.map_or(failure, |fault| unexecutable_failure(&fault))
+/// Beginning of the message of a wrapper that could not execute the program.
+const WRAPPER_EXEC_MESSAGE: &str = "bwrap: execvp ";
+
+/// Failure of a program that its own user may not execute.
+const USER_REFUSED: &str = "the user of the program (`user`) may not execute it or its interpreter, or may not enter its \
+     working folder or a folder of theirs";
+
+/// Facts about a program that can explain why it does not start.
+pub(in crate::drivers) struct StartPlaces {
+    pub(in crate::drivers) working_dir: PathBuf,
+    /// Folders in which `env` searches the interpreter of a script.
+    pub(in crate::drivers) search_path: Option<String>,
+    /// Paths that the sandbox hides from the program.
+    pub(in crate::drivers) hidden: Vec<PathBuf>,
+    /// Paths in hidden ones that stay visible.
+    pub(in crate::drivers) visible: Vec<PathBuf>,
+    /// True if the program has a user of its own.
+    pub(in crate::drivers) has_user: bool,
 }
 
-/// Replaces the failure of a start by its cause, if the working folder or the file of the program is the cause.
-/// `missing_failure` is the failure of a program that does not exist.
+impl StartPlaces {
+    /// Returns the facts about the program of an agent, which does not see the `hidden` paths.
+    pub(in crate::drivers) fn for_agent(
+        program: &ProgramSpec,
+        working_dir: PathBuf,
+        hidden: Vec<PathBuf>,
+    ) -> Self {
+        let (search_path, has_user) = (search_path(program), program.user.is_some());
+        let home = program.program_runtime.agent_home.iter().map(|home| home.path.clone());
+        let writable = program.sandbox.writable.iter().flatten().cloned();
+        let visible = home.chain(writable).chain([working_dir.clone()]).collect();
+        Self { working_dir, search_path, hidden, visible, has_user }
+    }
+
+    /// Returns the failure of a program of which the sandbox hides a file.
+    fn find_hidden_failure(&self, program: &Path) -> Option<Failure> {
+        let hidden_paths =
+            HiddenPaths { hidden: self.hidden.clone(), visible: self.visible.clone() };
+        let file = hidden_paths.find_executed_file(program, self.search_path.as_deref())?;
+        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+        // The name may come from a file, so control characters are escaped.
+        let name = name.escape_debug();
+        let object = if file == program { "it" } else { "its interpreter" };
+        Some(Failure::new(
+            Code::NotStarted,
+            format!(
+                "the program cannot be executed: its sandbox hides {object}, `{name}`, because of `sandbox.hidden`, \
+                 or as a file of the service"
+            ),
+        ))
+    }
+
+    /// Returns the cause for which a program that exists does not start.
+    fn find_cause(&self, program: &Path, failure: &Failure) -> Option<Failure> {
+        let is_refused = *failure == spawn_failure(Errno::EACCES as i32);
+        let is_unexecuted = is_refused || *failure == spawn_failure(Errno::ENOENT as i32);
+        let find_fault = || {
+            let fault = ProgramFault::find_definite(program, self.search_path.as_deref())?;
+            Some(unexecutable_failure(&fault))
+        };
+        let find_hidden = || if is_unexecuted { self.find_hidden_failure(program) } else { None };
+        let user_failure =
+            || (is_refused && self.has_user).then(|| Failure::new(Code::NotStarted, USER_REFUSED));
+        find_folder_failure(&self.working_dir)
+            .or_else(find_fault)
+            .or_else(find_hidden)
+            .or_else(user_failure)
+    }
+}
+
+/// Replaces the failure of a wrapper by its cause, if a lack of resources or a file of the program is the cause.
+/// `message` is its standard error.
+pub(in crate::drivers) async fn explain_failed_wrapper(
+    failure: Failure,
+    (program, working_dir): (&ProgramSpec, PathBuf),
+    message: &str,
+) -> Failure {
+    let message = message.lines().next().unwrap_or_default();
+    // A program with a sandbox of its own may have run, and its own wrapper may have failed.
+    if is_transient_error(message) && !program.sandbox.has_own_sandbox {
+        return Failure::new(Code::NoResources, "the machine has no room for its sandbox");
+    }
+    let is_unexecuted = message.starts_with(WRAPPER_EXEC_MESSAGE);
+    let is_refused =
+        is_unexecuted && program.user.is_some() && message.ends_with("Permission denied");
+    let hidden = program.sandbox.hidden.clone();
+    let places = StartPlaces::for_agent(program, working_dir, hidden);
+    let program = program.command.clone();
+    let find = move || {
+        // The wrapper executes files of other formats by a shell.
+        let fault = ProgramFault::find_definite(&program, None).filter(|fault| !fault.is_format());
+        let failure = fault.map(|fault| unexecutable_failure(&fault));
+        failure.or_else(|| places.find_hidden_failure(&program).filter(|_| is_unexecuted))
+    };
+    let cause = run_bounded(find).await.flatten();
+    let user_failure = || is_refused.then(|| Failure::new(Code::NotStarted, USER_REFUSED));
+    cause.or_else(user_failure).unwrap_or(failure)
+}
+
+/// Replaces the failure of a start by its cause, if the working folder, the file of the program or its sandbox is the
+/// cause. `missing_failure` is the failure of a program that does not exist.
 pub(in crate::drivers) async fn explain_failed_start(
     failure: Failure,
     program: &Path,
-    (working_dir, search_path): (PathBuf, Option<String>),
+    places: StartPlaces,
     missing_failure: impl FnOnce() -> Failure,
 ) -> Failure {
     if failure.code != Code::NotStarted {
         return failure;
     }
-    let program = program.to_owned();
+    let (program, original) = (program.to_owned(), failure.clone());
     let search = move || match program.try_exists() {
         Ok(false) => StartCause::MissingProgram,
-        _ => find_folder_failure(&working_dir)
-            .or_else(|| {
-                let fault = ProgramFault::find_definite(&program, search_path.as_deref())?;
-                Some(unexecutable_failure(&fault))
-            })
-            .map_or(StartCause::Unknown, StartCause::Found),
+        _ => places.find_cause(&program, &original).map_or(StartCause::Unknown, StartCause::Found),
     };
     match run_bounded(search).await {
         Some(StartCause::MissingProgram) => missing_failure(),
@@ -108,16 +191,21 @@ pub(in crate::drivers) async fn evaluate_ended_attempt(
         return Err(failure);
     }
     let program = Arc::clone(program);
-    let find =
-        move || ProgramFault::find_definite(&program.command, search_path(&program).as_deref());
-    Err(match run_bounded(find).await.flatten() {
-        Some(fault @ ProgramFault::InterpreterMissing { .. }) => unexecutable_failure(&fault),
-        _ => failure,
-    })
+    let find = move || {
+        let hidden = program.sandbox.hidden.clone();
+        let places = StartPlaces::for_agent(&program, program.working_dir.clone(), hidden);
+        match ProgramFault::find_definite(&program.command, places.search_path.as_deref()) {
+            Some(fault @ ProgramFault::InterpreterMissing { .. }) => {
+                Some(unexecutable_failure(&fault))
+            }
+            _ => places.find_hidden_failure(&program.command),
+        }
+    };
+    Err(run_bounded(find).await.flatten().unwrap_or(failure))
 }
 
 /// Returns the folders in which the program searches others.
-pub(in crate::drivers) fn search_path(program: &ProgramSpec) -> Option<String> {
+fn search_path(program: &ProgramSpec) -> Option<String> {
     let configured = program.env.get("PATH").map(|variable| variable.value.clone());
     configured.or_else(|| env::var("PATH").ok())
 }

@@ -4,6 +4,7 @@
 //! module reads the first bytes of the file as the kernel does, and names the cause.
 
 mod elf;
+mod executed_files;
 mod script_line;
 
 use std::fmt::{self, Display};
@@ -17,6 +18,7 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{AccessFlags, access};
 
 use self::elf::ElfHeader;
+pub(crate) use self::executed_files::HiddenPaths;
 use self::script_line::ScriptLine;
 
 /// Number of bytes by which the kernel recognizes the format of a program.

@@ -59,6 +59,53 @@ async fn an_umask_loses_no_bit_that_closes_files_to_others() {
     }
 }
 
+/// Soft limits in the units of `ulimit`: open files, seconds of processor time, KiB of a file, KiB of stack.
+const SOFT_LIMITS: [(&str, &str); 4] = [("n", "40"), ("t", "86400"), ("f", "100"), ("s", "300")];
+
+#[tokio::test]
+async fn soft_limits_of_the_parent_bind_only_the_agents() {
+    let print: String = SOFT_LIMITS.map(|(option, _)| format!("ulimit -S{option}; ")).concat();
+    let agents = format!("[agents.limits]\ncommand = 'bash'\nargs = ['-c', '{print}']\n");
+    let set: String =
+        SOFT_LIMITS.map(|(option, value)| format!("ulimit -S{option} {value} && ")).concat();
+    let launcher = ["bash", "-c", &format!("{set}exec \"$0\" \"$@\"")];
+    let service = Setup::new(&agents).launched_by(&launcher).start().await;
+    let expected: String = SOFT_LIMITS.map(|(_, value)| format!("{value}\n")).concat();
+    for _ in 0..3 {
+        let task = service.send("limits", "go").await;
+        assert_eq!(task_outcome(&task), completed_with(&expected));
+    }
+    let limits = fs::read_to_string(format!("/proc/{}/limits", service.pid())).unwrap();
+    let soft_limit = |name: &str| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().next().unwrap().to_owned()
+    };
+    assert_eq!(soft_limit("Max cpu time"), "unlimited");
+    assert_eq!(soft_limit("Max file size"), "unlimited");
+    assert_ne!(soft_limit("Max open files"), "40");
+    assert_ne!(soft_limit("Max stack size"), "307200");
+    let status = service.run_command(&["doctor"], "").await;
+    assert!(!status.stdout.contains("the service may use only"), "{status:?}");
+}
+
+#[tokio::test]
+async fn small_hard_limits_are_reported() {
+    let script = r#"ulimit -t 90000 && ulimit -f 1000000 && ulimit -n 900 && exec "$0" "$@""#;
+    let setup = Setup::new(STATE_AGENT).launched_by(&["bash", "-c", script]);
+    let config = setup.write_config().display().to_string();
+    let report = setup.run(&["doctor", &config], "").await.stdout;
+    let service = setup.start().await;
+    for (expected, remedy) in [
+        ("90000 seconds of processor time", "LimitCPU in the unit"),
+        ("1024000000 bytes of a file, such as the ledger", "LimitFSIZE in the unit"),
+        ("900 open files", "LimitNOFILE in the unit"),
+    ] {
+        assert!(report.contains(expected) && report.contains(remedy), "{expected}: {report}");
+        let stderr = service.stderr_text();
+        assert!(stderr.contains(expected) && stderr.contains(remedy), "{expected}: {stderr}");
+    }
+}
+
 /// Reads standard error up to the banner, and then no more while the service runs.
 const READER: &str = r#"exec "$0" "$@" 2> >(
     while IFS= read -r line; do

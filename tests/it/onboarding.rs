@@ -86,6 +86,23 @@ async fn init_without_a_folder_writes_the_default_file() {
     assert_eq!(second.exit_code, Some(1), "{second:?}");
 }
 
+/// Another program may listen at the address of the service.
+#[tokio::test]
+async fn a_silent_program_at_the_address_holds_up_no_new_agent() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let setup = preset_programs::install(Setup::new(ECHO_AGENT), &["codex"]);
+    let token_file = setup.test_folder().join("token");
+    fs::write(&token_file, "a".repeat(40)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let config = setup.write_config().display().to_string();
+    let args = ["agents", "add", "codex", "--yes", "--config", &config, "--url", &url];
+    let args = [&args[..], &["--token-file", token_file.to_str().unwrap()]].concat();
+    let output = setup.run(&args, "").await;
+    assert_eq!(output.exit_code, Some(1), "{output:?}");
+    assert!(output.stderr.contains(&format!("nothing at {url} answered within 5 s")), "{output:?}");
+    assert!(fs::read_to_string(&config).unwrap().contains("preset = \"codex\""), "{output:?}");
+}
+
 /// The terminal has a key and the service has none, and the other way round.
 #[tokio::test]
 async fn keys_are_checked_in_the_running_service() {

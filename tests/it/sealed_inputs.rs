@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed_with, failed_with, task_outcome};
-use crate::harness::{Service, Setup, poll_until};
+use crate::harness::{Service, Setup, message_params, poll_until};
 
 const SCHEDULES_PATH: &str = "/api/v1/schedules";
 
@@ -361,4 +361,28 @@ async fn an_api_schedule_keeps_its_input_sealed() {
     assert!(status.contains("the key of their sealed input is gone"), "{status}");
     let duplicate = service.post(SCHEDULES_PATH, &body.to_string()).await;
     assert_eq!(duplicate.error_code(), "schedule-exists");
+}
+
+/// A pattern sees each text of a document without the quotes and escapes of JSON.
+#[tokio::test]
+async fn a_document_hides_no_secret_by_its_escapes() {
+    let agents = "[redaction]\npatterns = [{ name = 'account', regex = '^ACCT-[0-9]{8}$' }]\n\
+                  [agents.one]\ncommand = 'HERE/one'\noutput = 'events'\nsandbox.writable = ['HERE']\n\
+                  access = 'read-write'\nworking_dir = 'HERE'\n";
+    let script = r#"#!/bin/sh
+wc -c > length
+echo '{"type":"artifact","data":{"its":"two\nACCT-87654321"}}' | sed 's/@/\\/'
+"#;
+    let script = script.replace(r"two\n", "two@n"); // Some shells replace escapes in `echo`.
+    let service = Setup::new(agents).with_executable("one", &script).start().await;
+    let data = json!({ "mine": "one\nACCT-12345678" });
+    let mut params = message_params("look");
+    params["message"]["parts"] = json!([{ "kind": "data", "data": data }]);
+    let task = service.expect_result("one", "message/send", &params).await;
+    assert_eq!(task["status"]["state"], "completed", "{task}");
+    // The length shows that the program got the original document.
+    let length = service.setup.read("length").trim().parse::<usize>().unwrap();
+    assert!(length >= data.to_string().len(), "{length}");
+    assert_eq!(task["artifacts"][0]["parts"][0]["data"]["its"], "two\n***", "{task}");
+    expect_nowhere_stored(&service, &["ACCT-12345678"]);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use algonius_skips::{skip, skip_without};
 use tokio::net::UnixDatagram as Socket;
 
-use crate::harness::processes::warden_pids;
+use crate::harness::processes::{is_alive, warden_pids};
 use crate::harness::{ServiceClient, Setup, gated_agent_config, poll_until, within_deadline};
 
 const ENV_AGENT: &str = "[agents.env]\ncommand = 'env'\n";
@@ -180,6 +180,33 @@ async fn errors_of_systemctl_are_shown_verbatim() {
     assert_eq!(refused.exit_code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("Failed to connect to bus"), "{refused:?}");
     assert!(refused.stderr.contains("systemctl --user daemon-reload"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_systemd_that_does_not_answer_ends_no_query() {
+    let script = "#!/bin/sh\ncase \"$*\" in *show*) echo $$ > pid; exec sleep 600 ;; esac\n";
+    let setup = setup_with_systemd().with_executable("systemctl", script);
+    let config = setup.write_config().display().to_string();
+    let installed = setup.run(&["service", "install", "--config", &config], "").await;
+    assert_eq!(installed.exit_code, Some(0), "{installed:?}");
+    let status = setup.run(&["service", "status"], "").await;
+    assert_eq!(status.exit_code, Some(1), "{status:?}");
+    assert!(status.stderr.contains("it did not answer within 5 s (systemd-refused)"), "{status:?}");
+    let pid = setup.read("pid").trim().parse().unwrap();
+    poll_until("the end of the command", async || (!is_alive(pid)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_unit_that_cannot_be_replaced_leaves_no_other_file() {
+    let setup = setup_with_systemd();
+    let config = setup.write_config().display().to_string();
+    let file = unit_file(&setup);
+    fs::create_dir_all(file.join("occupied")).unwrap();
+    let args = ["service", "install", "--force", "--config", &config];
+    let refused = setup.run(&args, "").await;
+    assert_eq!(refused.exit_code, Some(1), "{refused:?}");
+    let entries = fs::read_dir(file.parent().unwrap()).unwrap().flatten();
+    assert_eq!(entries.map(|entry| entry.path()).collect::<Vec<_>>(), [file]);
 }
 
 #[tokio::test]

@@ -152,8 +152,8 @@ const RESERVED_CRATES: &[(&str, &[&str])] = &[
     ("prost_types", &["crates/a2a/src/grpc", "src/serve/a2a/grpc/status"]),
     ("rusqlite", &["crates/store/src/engine/sql"]),
     ("rustix", &["src/cli", "src/drivers/files/removal"]),
-    ("std::process::Command", &["src/drivers", "crates/warden", "src/cli/service"]),
-    ("tokio::process", &["src/cli/doctor", "src/drivers", "crates/warden"]),
+    ("std::process::Command", &["src/drivers", "crates/warden"]),
+    ("tokio::process", &["src/cli/service", "src/drivers", "crates/warden"]),
     ("tonic", &["crates/a2a/src/grpc", "src/serve/a2a/grpc"]),
     ("tonic_prost", &["crates/a2a/src/grpc"]),
 ];

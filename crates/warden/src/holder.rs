@@ -23,6 +23,7 @@ use self::launch::LaunchResources;
 use self::programs::{HeldPrograms, KillResult};
 use self::reattach_socket::ReattachSocket;
 use self::supervisor_link::{SendResult, SupervisorLink};
+use super::inherited_state::soft_limits::SoftLimit;
 use super::process::signal::{ReapedChild, reap};
 use super::protocol::frame::{FRAME_VERSION, HolderEvent, HolderOrder, SecretValue};
 use super::protocol::packet::Packet;
@@ -52,11 +53,15 @@ struct ProcessHolder {
     is_ending: bool,
 }
 
-/// Serves the supervisor at the other end of this socket, and its successors.
+/// Serves the supervisor at the other end of this socket, and its successors. Programs get these soft limits.
 ///
 /// # Errors
 /// Fails if the system does not provide the minimum that a process holder needs.
-pub(super) fn run_holder(supervisor_socket: OwnedFd, signals: SignalFd) -> io::Result<()> {
+pub(super) fn run_holder(
+    supervisor_socket: OwnedFd,
+    signals: SignalFd,
+    soft_limits: &[SoftLimit],
+) -> io::Result<()> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     epoll.add(&supervisor_socket, EpollEvent::new(EpollFlags::EPOLLIN, SUPERVISOR_TOKEN))?;
     epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS_TOKEN))?;
@@ -67,7 +72,7 @@ pub(super) fn run_holder(supervisor_socket: OwnedFd, signals: SignalFd) -> io::R
         reattach_socket: None,
         programs: HeldPrograms::open(),
         secret: None,
-        resources: LaunchResources::prepare()?,
+        resources: LaunchResources::prepare(soft_limits)?,
         is_ending: false,
     };
     holder.run()

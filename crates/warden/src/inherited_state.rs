@@ -1,11 +1,15 @@
 //! State that a process inherits from its parent, and that would change its own work or that of its programs.
 
+mod hard_limits;
+pub(crate) mod soft_limits;
+
 use std::io;
 
 use nix::libc::{SYS_close_range, c_uint, syscall};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::stat::{Mode, umask};
 
+use self::hard_limits::TightLimit;
 use crate::process::signal::{ignore_file_size_signal, reset_realtime_signals, set_signal_handler};
 
 /// Signals whose action stays. `nohup` ignores the first, and shells ignore the next two in background commands. The
@@ -25,18 +29,20 @@ const DEFAULT_UMASK: Mode = Mode::from_bits_truncate(0o022);
 /// First descriptor after the standard streams.
 const FIRST_OTHER_FD: c_uint = 3;
 
-/// Inherited state that was replaced.
+/// Inherited state that was replaced, and limits that cannot be replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InheritedState {
     /// Names of the signals that the parent ignored or blocked.
     pub suppressed_signals: Vec<&'static str>,
     /// Umask of the parent and the one in its place, if it was replaced.
     pub replaced_umask: Option<(u32, u32)>,
+    /// Hard limits that are too small for a service.
+    pub tight_limits: Vec<TightLimit>,
 }
 
 /// Replaces inherited state: blocked and ignored signals, bits of the umask that open files to others or close them to
-/// their owner, and descriptors that programs of this process would inherit. Must run before the process has
-/// threads.
+/// their owner, soft limits below the hard ones, and descriptors that programs of this process would inherit. Must run
+/// before the process has threads.
 ///
 /// # Errors
 /// Fails if the system refuses it.
@@ -54,8 +60,10 @@ pub fn replace_inherited_state() -> io::Result<InheritedState> {
     }
     reset_realtime_signals();
     ignore_file_size_signal();
+    soft_limits::raise();
     close_other_descriptors_on_exec();
-    Ok(InheritedState { suppressed_signals, replaced_umask: replace_umask() })
+    let (replaced_umask, tight_limits) = (replace_umask(), hard_limits::tight_limits());
+    Ok(InheritedState { suppressed_signals, replaced_umask, tight_limits })
 }
 
 /// Replaces the umask if it must not apply to files of agents; returns the previous and the new one in that case.

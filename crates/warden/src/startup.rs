@@ -1,5 +1,6 @@
 //! Start of a process holder, and protection of the service's own process.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,6 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 use super::holder::run_holder;
+use super::inherited_state::soft_limits;
 use super::memory::trim_memory;
 use super::process::signal::{ignore_file_size_signal, reset_signal_handlers};
 
@@ -18,13 +20,13 @@ use super::process::signal::{ignore_file_size_signal, reset_signal_handlers};
 const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
 
 /// Turns this process into a process holder that serves the other end of its standard input. Returns after everything
-/// that it held has ended.
+/// that it held has ended. `args` are the arguments that follow the name of the command.
 ///
 /// [`protect_process`] must run before.
 ///
 /// # Errors
 /// Fails if standard input is no such socket, or if a system call fails.
-pub fn serve() -> io::Result<()> {
+pub fn serve(args: impl Iterator<Item = OsString>) -> io::Result<()> {
     let supervisor_socket = io::stdin().as_fd().try_clone_to_owned()?;
     set_name(c"algonius-warden")?; // Same name as `procfs::HOLDER_PROCESS_NAME`.
     _ = setsid(); // Fails only for a process that is a group leader already.
@@ -37,7 +39,7 @@ pub fn serve() -> io::Result<()> {
     dup2_stderr(&null_device)?;
     drop(null_device);
     trim_memory();
-    run_holder(supervisor_socket, signals)
+    run_holder(supervisor_socket, signals, &soft_limits::for_programs(args))
 }
 
 /// Guards this process: agents of the same user can neither read its memory and environment nor get a core dump of it,

@@ -30,7 +30,8 @@ pub fn serve_if_started_as_holder() {
     let code = match unsafe { fork() } {
         Ok(ForkResult::Parent { child }) => i32::from(waitpid(child, None).is_err()),
         Ok(ForkResult::Child) => {
-            let served = crate::startup::protect_process().and_then(|()| crate::startup::serve());
+            let served = crate::startup::protect_process()
+                .and_then(|()| crate::startup::serve(std::iter::empty()));
             i32::from(served.is_err())
         }
         Err(_) => 1,

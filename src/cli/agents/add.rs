@@ -3,8 +3,10 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::config_draft::ConfigDraft;
 use super::probe;
@@ -12,7 +14,7 @@ use crate::app::confinement::{HostContext, decide_isolation};
 use crate::app::program_versions::TemporaryHolder;
 use crate::cli::args::AddAgentArgs;
 use crate::cli::client::ServiceClient;
-use crate::cli::doctor::agent_environment::AgentEnvironment;
+use crate::cli::doctor::agent_environment::{AgentEnvironment, SERVICE_TIMEOUT};
 use crate::cli::doctor::agent_program;
 use crate::cli::doctor::finding::{Finding, FindingLevel, print_findings};
 use crate::cli::error::CliError;
@@ -22,6 +24,9 @@ use crate::cli::service::installed_unit::InstalledUnit;
 use crate::config::{self, ConfiguredAgent, ServiceFiles, Settings};
 use crate::wire::admin::ReloadResult;
 use crate::{StartError, host_capabilities};
+
+/// Time limit for a reload. Another program at the address may accept connections and never answer.
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Result of the command, for JSON output.
 #[derive(Default)]
@@ -70,7 +75,9 @@ pub(super) async fn run(
         let creation_note = if draft.is_new() { ", which is new" } else { "" };
         out.print_line(&format!("written  {}{creation_note}", draft.file().display()));
     }
-    let result = reload_and_test(client, &draft, &id, (&mut report, out)).await;
+    // A service that has not answered before may be busy, but nothing suggests that it is one.
+    let time_limit = if environment.is_service_silent() { SERVICE_TIMEOUT } else { RELOAD_TIMEOUT };
+    let result = reload_and_test((client, time_limit), &draft, &id, (&mut report, out)).await;
     print_json_report(&report, &draft, &id, out);
     result
 }
@@ -143,15 +150,37 @@ fn confirm(args: &AddAgentArgs, draft: &ConfigDraft, out: &CliOutput) -> Result<
 
 /// Reloads the running service and tests the agent. A service that does not run is not an error.
 async fn reload_and_test(
-    client: Result<ServiceClient, CliError>,
+    (client, time_limit): (Result<ServiceClient, CliError>, Duration),
     draft: &ConfigDraft,
     id: &str,
     (report, out): (&mut AddReport, &CliOutput),
 ) -> Result<(), CliError> {
     let Ok(client) = &client else { return print_next_steps(draft, id, out) };
-    match client.post::<ReloadResult>("/api/v1/reload", json!({})).await {
-        Ok(reloaded) => verify_program_found(client, &reloaded, draft, id).await?,
+    match reload((client, time_limit), draft, id).await {
+        Ok(()) => report.is_applied = true,
         Err(CliError::Unreachable { .. }) => return print_next_steps(draft, id, out),
+        Err(error) => return Err(error),
+    }
+    let probed = probe::send_probe(client, id, None, out).await?;
+    report.probe = Some(probed.to_json());
+    probed.report(out)
+}
+
+/// Reloads the running service, and checks that it has the agent.
+async fn reload(
+    (client, time_limit): (&ServiceClient, Duration),
+    draft: &ConfigDraft,
+    id: &str,
+) -> Result<(), CliError> {
+    let no_reply = || {
+        let (file, url) = (draft.file().to_owned(), client.url().to_owned());
+        CliError::from(AddAgentError::NoReply { file, url, timeout: time_limit })
+    };
+    let reload = client.post::<ReloadResult>("/api/v1/reload", json!({}));
+    match timeout(time_limit, reload).await.map_err(|_elapsed| no_reply())? {
+        Ok(reloaded) => {
+            verify_program_found((client, time_limit), &reloaded, draft, id).await?;
+        }
         Err(error @ CliError::ConfigurationRejected { .. }) => {
             draft.restore()?;
             let (file, message) = (draft.file().to_owned(), error.to_string());
@@ -159,19 +188,17 @@ async fn reload_and_test(
         }
         Err(error) => return Err(error),
     }
-    let agent_response: Result<Value, _> = client.get(&format!("/api/v1/agents/{id}")).await;
-    if agent_response.is_err() {
+    let path = format!("/api/v1/agents/{id}");
+    let agent_response = timeout(time_limit, client.get::<Value>(&path)).await;
+    if agent_response.map_err(|_elapsed| no_reply())?.is_err() {
         return Err(AddAgentError::OtherConfiguration { file: draft.file().to_owned() }.into());
     }
-    report.is_applied = true;
-    let probed = probe::send_probe(client, id, None, out).await?;
-    report.probe = Some(probed.to_json());
-    probed.report(out)
+    Ok(())
 }
 
 /// Removes the agent again if the service does not find the program that this terminal finds.
 async fn verify_program_found(
-    client: &ServiceClient,
+    (client, time_limit): (&ServiceClient, Duration),
     reloaded: &ReloadResult,
     draft: &ConfigDraft,
     id: &str,
@@ -181,12 +208,13 @@ async fn verify_program_found(
         return Ok(());
     };
     draft.restore()?;
-    client.post::<ReloadResult>("/api/v1/reload", json!({})).await?;
-    Err(AddAgentError::RejectedByService {
-        file: draft.file().to_owned(),
-        reason: warning.to_string(),
+    let reload = client.post::<ReloadResult>("/api/v1/reload", json!({}));
+    let is_restored = timeout(time_limit, reload).await.is_ok_and(|reloaded| reloaded.is_ok());
+    let mut reason = warning.to_string();
+    if !is_restored {
+        reason.push_str("\nthe service still has the agent until it reads the file again");
     }
-    .into())
+    Err(AddAgentError::RejectedByService { file: draft.file().to_owned(), reason }.into())
 }
 
 fn print_next_steps(draft: &ConfigDraft, id: &str, out: &CliOutput) -> Result<(), CliError> {

@@ -35,7 +35,7 @@ const LOCAL_VARIABLES: [&str; 12] = [
     "XDG_STATE_HOME",
 ];
 /// Maximum time for the answers of the service. Another program at its address may accept connections and never answer.
-const SERVICE_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const SERVICE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of names in one request to the service.
 const MAX_NAMES_PER_REQUEST: usize = 200;
 
@@ -53,6 +53,19 @@ enum EnvironmentOrigin {
 pub(crate) struct AgentEnvironment {
     origin: EnvironmentOrigin,
     unit: Option<InstalledUnit>,
+    is_service_silent: bool,
+}
+
+/// Reason why the service gave no answer.
+struct NoAnswer {
+    reason: String,
+    is_timeout: bool,
+}
+
+impl From<String> for NoAnswer {
+    fn from(reason: String) -> Self {
+        Self { reason, is_timeout: false }
+    }
 }
 
 impl AgentEnvironment {
@@ -64,12 +77,19 @@ impl AgentEnvironment {
         unit: Option<InstalledUnit>,
         read_config: impl Fn(&dyn Fn(&str) -> Option<OsString>),
     ) -> Self {
-        let origin = match query_service(client, file, read_config).await {
+        let answer = query_service(client, file, read_config).await;
+        let is_service_silent = answer.as_ref().is_err_and(|no_answer| no_answer.is_timeout);
+        let origin = match answer {
             Ok(origin) => origin,
             Err(_) if unit.is_some() => EnvironmentOrigin::Unit,
-            Err(reason) => EnvironmentOrigin::Terminal { reason },
+            Err(NoAnswer { reason, .. }) => EnvironmentOrigin::Terminal { reason },
         };
-        Self { origin, unit }
+        Self { origin, unit, is_service_silent }
+    }
+
+    /// Returns true if a program accepts connections at the address of the service and did not answer in time.
+    pub(crate) const fn is_service_silent(&self) -> bool {
+        self.is_service_silent
     }
 
     /// Returns the unit that starts the service on the configuration.
@@ -137,12 +157,12 @@ fn terminal_variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// Queries the service; the error is the reason why there is no answer.
+/// Queries the service.
 async fn query_service(
     client: Result<&ServiceClient, &CliError>,
     file: Option<&Path>,
     read_config: impl Fn(&dyn Fn(&str) -> Option<OsString>),
-) -> Result<EnvironmentOrigin, String> {
+) -> Result<EnvironmentOrigin, NoAnswer> {
     let client = client.map_err(|_error| "no token for a request to it was found".to_owned())?;
     let names = RefCell::new(BTreeSet::new());
     read_config(&|name| {
@@ -157,12 +177,14 @@ async fn query_service(
     let file = file.and_then(|file| file.canonicalize().ok());
     let file_query =
         file.map_or(String::new(), |it| format!("&file={}", percent_encode(&it.to_string_lossy())));
-    timeout(SERVICE_TIMEOUT, request_variables(client, &names, &file_query)).await.unwrap_or_else(
-        |_elapsed| {
+    match timeout(SERVICE_TIMEOUT, request_variables(client, &names, &file_query)).await {
+        Ok(answer) => answer.map_err(NoAnswer::from),
+        Err(_) => {
             let (url, seconds) = (client.url(), SERVICE_TIMEOUT.as_secs());
-            Err(format!("the service at {url} did not answer within {seconds} seconds"))
-        },
-    )
+            let reason = format!("the service at {url} did not answer within {seconds} seconds");
+            Err(NoAnswer { reason, is_timeout: true })
+        }
+    }
 }
 
 /// Requests the variables with these names.

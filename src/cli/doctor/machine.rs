@@ -6,17 +6,19 @@ use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapab
 use algonius_actors::model::host::resources::Controllers;
 
 use super::finding::Finding;
+use crate::InheritedState;
 
 /// Oldest kernel on which programs can be started.
 const MIN_KERNEL_VERSION: (u32, u32) = (5, 9);
-/// Minimum number of file descriptors: a running execution uses five.
-const MIN_OPEN_FILES: u64 = 1024;
 /// Maximum time by which the clock may be behind the installation of this program.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(86_400);
 
 /// Runs all checks of the machine.
-pub(super) fn check(capabilities: &HostCapabilities) -> Vec<Finding> {
-    vec![
+pub(super) fn check(
+    capabilities: &HostCapabilities,
+    inherited_state: &InheritedState,
+) -> Vec<Finding> {
+    let mut findings = vec![
         kernel_finding(capabilities),
         labels_finding(capabilities),
         landlock_finding(capabilities),
@@ -25,7 +27,9 @@ pub(super) fn check(capabilities: &HostCapabilities) -> Vec<Finding> {
         user_finding(capabilities),
         open_files_finding(capabilities),
         clock_finding(program_modified_at(), current_time()),
-    ]
+    ];
+    findings.extend(tight_limit_findings(inherited_state));
+    findings
 }
 
 fn kernel_finding(capabilities: &HostCapabilities) -> Finding {
@@ -80,15 +84,16 @@ fn user_finding(capabilities: &HostCapabilities) -> Finding {
 }
 
 fn open_files_finding(capabilities: &HostCapabilities) -> Finding {
-    let (current, maximum) = capabilities.open_files;
-    let text = format!("{current}, up to {maximum}");
-    match maximum >= MIN_OPEN_FILES {
-        true => Finding::good("open files", text),
-        false => {
-            let fix = "`ulimit -n 65536`, or LimitNOFILE=65536 in the unit";
-            Finding::warning("open files", text, fix)
-        }
-    }
+    let (_, maximum) = capabilities.open_files;
+    Finding::good("open files", format!("up to {maximum}"))
+}
+
+/// Warns of hard limits. They are those of this terminal, which a service that systemd starts does not have.
+fn tight_limit_findings(inherited_state: &InheritedState) -> impl Iterator<Item = Finding> {
+    inherited_state.tight_limits.iter().map(|limit| {
+        let text = format!("started from here, the service may use only {}", limit.description);
+        Finding::warning("limit", text, limit.remedy.as_str())
+    })
 }
 
 /// Describes bubblewrap. Only agents that require it need it, and their own findings report that.

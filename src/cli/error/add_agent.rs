@@ -1,6 +1,7 @@
 //! Errors of `algonius agents add`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Reason why an agent was not added. The file is unchanged or restored.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,13 @@ pub(in crate::cli) enum AddAgentError {
         file.display()
     )]
     OtherConfiguration { file: PathBuf },
+    /// The program at the address of the service does not answer.
+    #[error(
+        "it is written to {}, but nothing at {url} answered within {} s, so the service may not have it yet\n  hint: \
+         `algonius status` shows whether a service answers there; `algonius reload` adds the agent then (no-reply)",
+        file.display(), timeout.as_secs()
+    )]
+    NoReply { file: PathBuf, url: String, timeout: Duration },
 }
 
 impl AddAgentError {
@@ -44,7 +52,10 @@ impl AddAgentError {
     pub(in crate::cli) const fn exit_code(&self) -> u8 {
         match self {
             Self::Exists { .. } | Self::RejectedByService { .. } => 4,
-            Self::NotReady | Self::NotConfirmed | Self::OtherConfiguration { .. } => 1,
+            Self::NotReady
+            | Self::NotConfirmed
+            | Self::OtherConfiguration { .. }
+            | Self::NoReply { .. } => 1,
         }
     }
 }

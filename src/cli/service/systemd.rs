@@ -1,10 +1,17 @@
 //! Calls of systemd by its own command.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::timeout;
 
 use super::install_paths::{UNIT_NAME, UnitOwner};
 use crate::cli::error::service::ServiceCommandError;
+
+/// Time limit for a query. A change has none: a stop may wait for the drain, and a start for the first reply.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// systemd instance of the machine or of a user.
 pub(super) struct Systemd {
@@ -47,25 +54,42 @@ impl Systemd {
         self.log_command
     }
 
-    /// Runs a command of systemd and returns its output.
-    pub(super) fn run_systemctl(&self, arguments: &[&str]) -> Result<String, ServiceCommandError> {
+    /// Runs a command that changes the state of systemd.
+    pub(super) async fn run_systemctl(
+        &self,
+        arguments: &[&str],
+    ) -> Result<(), ServiceCommandError> {
+        self.systemctl_output(arguments).await.map(drop)
+    }
+
+    /// Returns the state of the service.
+    pub(super) async fn state(&self) -> Result<SystemdState, ServiceCommandError> {
+        let properties = "--property=ActiveState,SubState,UnitFileState,MainPID,StatusText";
+        let arguments = ["show", properties, UNIT_NAME];
+        let output = timeout(QUERY_TIMEOUT, self.systemctl_output(&arguments)).await;
+        let output = output.unwrap_or_else(|_elapsed| {
+            let message = format!("it did not answer within {} s", QUERY_TIMEOUT.as_secs());
+            Err(self.refusal(&arguments, message))
+        });
+        Ok(parse_properties(&output?))
+    }
+
+    /// Runs `systemctl` to its end and returns its output. If the future is dropped earlier, the command is killed.
+    async fn systemctl_output(&self, arguments: &[&str]) -> Result<String, ServiceCommandError> {
         let mut command = Command::new("systemctl");
-        command.args(self.scope_args).args(arguments).stdin(Stdio::null());
-        let refusal = |message: String| ServiceCommandError::Refused {
-            command: [&["systemctl"], self.scope_args, arguments].concat().join(" "),
-            message,
-        };
-        let output = command.output().map_err(|error| refusal(error.to_string()))?;
+        command.args(self.scope_args).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+        let output = command.output().await;
+        let output = output.map_err(|error| self.refusal(arguments, error.to_string()))?;
         if !output.status.success() {
-            return Err(refusal(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+            let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(self.refusal(arguments, message));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Returns the state of the service.
-    pub(super) fn state(&self) -> Result<SystemdState, ServiceCommandError> {
-        let properties = "--property=ActiveState,SubState,UnitFileState,MainPID,StatusText";
-        Ok(parse_properties(&self.run_systemctl(&["show", properties, UNIT_NAME])?))
+    fn refusal(&self, arguments: &[&str], message: String) -> ServiceCommandError {
+        let command = [&["systemctl"], self.scope_args, arguments].concat().join(" ");
+        ServiceCommandError::Refused { command, message }
     }
 }
 

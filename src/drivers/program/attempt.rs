@@ -32,7 +32,7 @@ use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::files::scratch_slots::{self, ScratchSlot};
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::line_limit::max_line_bytes;
-use crate::drivers::start_faults::{self, launch_failure};
+use crate::drivers::start_faults::{self, StartPlaces, launch_failure};
 use crate::drivers::stdio::protocol::StdioTurn;
 use crate::platform::template::{AttemptPaths, ExecutionValues, RequestIds};
 
@@ -148,7 +148,11 @@ impl AttemptStart {
     /// Names the cause of a failed start. A program may have been removed after the service last searched for it.
     async fn explain_failed_start(&self, failure: Failure, working_dir: PathBuf) -> Failure {
         let program = &self.program.command;
-        let places = (working_dir, start_faults::search_path(&self.program));
+        let hidden = match sandbox::is_confined(&self.work, &self.program) {
+            true => sandbox::hidden_paths(&self.program, &self.context),
+            false => Vec::new(),
+        };
+        let places = StartPlaces::for_agent(&self.program, working_dir, hidden);
         let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
         let missing_failure = || program_missing_failure(&self.work.spec.id, &name);
         start_faults::explain_failed_start(failure, program, places, missing_failure).await

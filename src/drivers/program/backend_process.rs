@@ -22,7 +22,7 @@ use super::attempt::attempt_folder::{AttemptFolderSpec, create_folder_and_sandbo
 use super::context::{SharedDriverContext, attempt_folder_name};
 use super::sandbox::{self, SandboxSubject};
 use crate::drivers::files::scratch_dir::ScratchDir;
-use crate::drivers::start_faults::{self, launch_failure};
+use crate::drivers::start_faults::{self, StartPlaces, launch_failure};
 
 /// Starter of backend programs. Cheap to clone.
 #[derive(Clone)]
@@ -201,7 +201,14 @@ async fn explain_failed_start(
     working_dir: PathBuf,
 ) -> Failure {
     let missing_failure = || missing_failure(program, role);
-    let places = (working_dir, None);
+    let writable = program.sandbox.writable.iter().flatten().cloned();
+    let places = StartPlaces {
+        visible: writable.chain([working_dir.clone()]).collect(),
+        working_dir,
+        search_path: None,
+        hidden: program.sandbox.hidden.clone(),
+        has_user: false,
+    };
     start_faults::explain_failed_start(failure, &program.command, places, missing_failure).await
 }
 

@@ -1,6 +1,8 @@
 //! Sandbox of an attempt: the files and sockets that its program may use, in the
 //! form that the system requires.
 
+mod failures;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -10,12 +12,11 @@ use std::{fs, io};
 
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::sandbox::{Isolation, Sandbox};
 use algonius_actors::model::program::backend_program::BackendProgram;
 use algonius_actors::model::program::{EnvVariable, ProgramSpec, UnixUser};
-use algonius_warden::confinement::bubblewrap::{FilesystemView, ProtectedServiceFiles, ViewError};
+use algonius_warden::confinement::bubblewrap::{FilesystemView, ProtectedServiceFiles};
 use algonius_warden::confinement::landlock::{
     Domain, FileAccess, ReadablePaths, Ruleset, abi_version,
 };
@@ -24,6 +25,8 @@ use algonius_warden::{LaunchRequest, RootCapabilities};
 use nix::unistd::geteuid;
 use tokio::task::spawn_blocking;
 
+use self::failures::view_failure;
+pub(super) use self::failures::{refusal_note, setup_failure};
 use super::context::SharedDriverContext;
 use super::program_environment::InheritedVariables;
 use crate::drivers::files::scratch_dir::TEMPORARY_FOLDER;
@@ -35,14 +38,6 @@ const TMPDIR_VARIABLE: &str = "TMPDIR";
 
 /// Mode bit of a program that runs as its owner.
 const SETUID_BIT: u32 = 0o4000;
-
-/// Clause about files of the note on a refusal.
-const REFUSED_FILES: &str = "its sandbox lets it change only its own folder, its temporary folder, shared memory if \
-     `sandbox.shared_memory` permits it, and what `sandbox.writable` names, and nothing that `sandbox.protected` names; \
-     it does not let it read the service's own files";
-
-/// Clause about the network of the note on a refusal.
-const REFUSED_NETWORK: &str = "its sandbox lets it use no network (`sandbox.network`)";
 
 /// Sandbox of a program, before the folder of its attempt is known.
 #[derive(Debug, Clone)]
@@ -141,16 +136,6 @@ pub(super) fn isolation(work: &AttemptWork) -> Option<Isolation> {
 /// Returns true if the program may change only some files, or reach only a part of the network.
 pub(super) fn is_confined(work: &AttemptWork, program: &ProgramSpec) -> bool {
     SandboxSubject::for_attempt(program, work).is_confined()
-}
-
-/// Returns the note on an attempt that failed and complains of a refusal, of this path if it names one.
-pub(super) fn refusal_note(access: Access, sandbox: &Sandbox, path: Option<&str>) -> String {
-    let guards_files = sandbox.guards_files(access) || sandbox.needs_bubblewrap();
-    let files = guards_files.then_some(REFUSED_FILES);
-    let network = (!sandbox.allows_network).then_some(REFUSED_NETWORK);
-    let clauses: Vec<_> = files.into_iter().chain(network).collect();
-    let path = path.map(|path| format!(" of `{path}`")).unwrap_or_default();
-    format!("its error output complains of a refusal{path}: {}", clauses.join("; "))
 }
 
 /// Plans the sandbox of a program that works in `workspace`. Lists folders again if one has changed since the
@@ -358,28 +343,6 @@ impl LaunchSandbox {
 pub(super) fn hidden_paths(program: &ProgramSpec, context: &SharedDriverContext) -> Vec<PathBuf> {
     let service = context.service_paths.unreadable();
     service.into_iter().chain(program.sandbox.hidden.iter().cloned()).collect()
-}
-
-fn view_failure(error: &ViewError) -> Failure {
-    let (ViewError::Missing { path }
-    | ViewError::MutableLink { path }
-    | ViewError::ReplacedByLink { path }) = error
-    else {
-        tracing::error!(%error, "failed to create sandbox of an execution");
-        return match error {
-            ViewError::HiddenWorkspace | ViewError::ServiceFolder => {
-                Failure::new(Code::NotStarted, error.to_string())
-            }
-            _ => setup_failure(),
-        };
-    };
-    tracing::error!(%error, path = %path.display(), "failed to create sandbox of an execution");
-    Failure::new(Code::NotStarted, error.to_string())
-}
-
-/// Returns the failure of a program whose sandbox could not be made.
-pub(super) fn setup_failure() -> Failure {
-    Failure::new(Code::NotStarted, "its sandbox could not be created")
 }
 
 /// Sets the variable for temporary files, unless the configuration or the caller has set it.

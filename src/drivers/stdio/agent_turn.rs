@@ -138,7 +138,12 @@ impl AgentTurn {
         while !is_over {
             let mut is_release_due = false;
             let steps = tokio::select! {
-                () = self.input.deliver() => continue,
+                delivered = self.input.deliver() => {
+                    if let Err(fault) = delivered {
+                        fault.report((&mut self.state, &mut self.plan), events).await?;
+                    }
+                    continue;
+                }
                 Some((wire_id, answer)) = self.answers.recv() => self.answer_steps(&wire_id, answer),
                 () = self.commands.wait_for_stop(), if !is_cancelled => {
                     is_cancelled = true;
@@ -219,20 +224,11 @@ impl AgentTurn {
         parts.map(send).unwrap_or_default()
     }
 
-    /// Writes a line to the agent. A failure ends the turn.
-    fn send(&mut self, line: &[u8]) {
-        if let Err(failure) = self.input.write(line) {
-            self.state.fail(failure);
-            // The agent waits for what cannot be written.
-            self.plan.tool_call_monitor.end_now();
-        }
-    }
-
     /// Asks the agent to end, and closes its input.
     async fn close(&mut self) {
         for step in self.connection.perform(Command::Close { session: SESSION_KEY }) {
             if let ProtocolStep::Send(line) = step {
-                self.send(&line);
+                _ = self.input.write(&line); // Many agents have ended by then.
             }
         }
         self.input.close().await;

@@ -1,6 +1,6 @@
 //! Protocol session with a program: writes the messages of its dialogue, and shows the answers.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
@@ -25,6 +25,9 @@ const INCOMPLETE_ANSWER: &str = "the program ended before its answer was complet
 const PROMPT_SILENCE: Duration = Duration::from_millis(100);
 /// Time within which a program continues whose empty answer was no answer.
 const EMPTY_ANSWER_GRACE: Duration = Duration::from_millis(250);
+
+/// Time to write what is left when a turn is over.
+const LAST_WRITE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +73,7 @@ impl StdioExchange {
         self
     }
 
-    /// Returns the standard input for the next turn.
+    /// Returns the standard input for the next turn; `None` if the program does not read any more.
     pub(in crate::drivers) fn into_stdin(self) -> Option<StdinPipe> {
         self.stdin
     }
@@ -108,17 +111,16 @@ impl StdioExchange {
                     quiet_at = None;
                     let steps = self.turn.conclude();
                     if self.perform(steps, events).await?.is_some() {
+                        self.finish_input(events).await?;
                         return finish_turn(self.turn.empty_turn_failure(), source, events).await;
                     }
                 }
                 // Input is written while output is read. Otherwise a program that answers before it has read everything
                 // would block at a full pipe, and the service with it.
-                written = write_some(stdin_pipe, unwritten_bytes) => {
-                    match written {
-                        Ok(count) if count > 0 => drop(unwritten_bytes.drain(..count)),
-                        _ => *stdin_pipe = None, // The program reads no more; its output still counts.
-                    }
-                }
+                written = write_some(stdin_pipe, unwritten_bytes) => match written {
+                    Ok(count) => drop(unwritten_bytes.drain(..count)),
+                    Err(error) => self.lose_input(error, events).await?,
+                },
                 () = wait_for_stop(commands) => {
                     // The command stays in the channel, and would be found again at once.
                     *commands = None;
@@ -139,6 +141,7 @@ impl StdioExchange {
                     };
                     match end {
                         Some(ExchangeEnd::Over) => {
+                            self.finish_input(events).await?;
                             return finish_turn(self.turn.empty_turn_failure(), source, events).await;
                         }
                         Some(end) => return Ok(end),
@@ -216,13 +219,66 @@ impl StdioExchange {
     }
 }
 
+impl StdioExchange {
+    /// Drops the standard input after a failed write. The output of the program still counts if it has closed its
+    /// input itself.
+    async fn lose_input(
+        &mut self,
+        error: io::Error,
+        events: &mut EventReader<'_>,
+    ) -> Result<(), LedgerError> {
+        self.stdin = None;
+        if error.kind() == ErrorKind::BrokenPipe {
+            let message = format!(
+                "the program closed its standard input, and {} bytes for it were not delivered",
+                self.unwritten_bytes.len()
+            );
+            return events.warn(&message).await;
+        }
+        tracing::error!(%error, "message to the program was not written");
+        events.fail_with(Failure::new(Code::Internal, "the message could not be written"));
+        Ok(())
+    }
+
+    /// Writes what is left at the end of a turn. A part of a message would otherwise precede the next message.
+    async fn finish_input(&mut self, events: &mut EventReader<'_>) -> Result<(), LedgerError> {
+        if self.stdin.is_none() || self.unwritten_bytes.is_empty() {
+            return Ok(());
+        }
+        let write_rest = async {
+            while !self.unwritten_bytes.is_empty() {
+                let count = write_some(&mut self.stdin, &self.unwritten_bytes).await?;
+                self.unwritten_bytes.drain(..count);
+            }
+            Ok(())
+        };
+        match timeout(LAST_WRITE_TIMEOUT, write_rest).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => self.lose_input(error, events).await,
+            Err(_) => {
+                self.stdin = None;
+                let message = format!(
+                    "the program answered before it had read its input, and {} bytes for it were not delivered",
+                    self.unwritten_bytes.len()
+                );
+                events.warn(&message).await
+            }
+        }
+    }
+}
+
 /// Writes some of the bytes; never returns while there is nothing to write.
 async fn write_some(
     stdin_pipe: &mut Option<StdinPipe>,
     unwritten_bytes: &[u8],
 ) -> io::Result<usize> {
     match stdin_pipe {
-        Some(stdin_pipe) if !unwritten_bytes.is_empty() => stdin_pipe.write(unwritten_bytes).await,
+        Some(stdin_pipe) if !unwritten_bytes.is_empty() => {
+            match stdin_pipe.write(unwritten_bytes).await {
+                Ok(0) => Err(ErrorKind::BrokenPipe.into()),
+                written => written,
+            }
+        }
         _ => std::future::pending().await,
     }
 }

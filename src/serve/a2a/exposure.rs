@@ -79,7 +79,7 @@ pub fn check_media_types(spec: &AgentSpec, parts: &[A2aPart]) -> Result<(), Fail
 /// `content-type-unsupported`.
 pub fn check_output_modes(spec: &AgentSpec, accepted: &[String]) -> Result<(), Failure> {
     let modes = &spec.endpoint_config.output_modes;
-    // The default says nothing about the answers of this agent.
+    // Nobody chose the default for this agent, so it may answer in other types.
     if accepted.is_empty() || *modes == EndpointConfig::default().output_modes {
         return Ok(());
     }

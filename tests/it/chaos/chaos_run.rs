@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -10,7 +12,7 @@ use super::callers::{CallerMessage, cancel, send_until_accepted};
 use super::seeded_rng::ChaosRng;
 use crate::harness::Service;
 use crate::harness::client::ServiceClient;
-use crate::harness::processes::{is_alive, kill9, processes_with_env, warden_pids};
+use crate::harness::processes::{is_alive, processes_with_env, warden_pids};
 use crate::history_check::{AgentLogLine, HistoryCase, is_warden};
 
 /// How long everything may take to come to rest.
@@ -169,9 +171,9 @@ impl ChaosRun {
     }
 
     fn kill_random(&mut self, candidates: &[i32]) {
-        // It may have ended in this very moment.
-        if let Some(pid) = self.rng.pick(candidates).filter(|pid| is_alive(**pid)) {
-            kill9(*pid);
+        if let Some(pid) = self.rng.pick(candidates) {
+            // The process may have ended meanwhile, so the result of the signal does not matter.
+            _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
     }
 

@@ -184,7 +184,7 @@ impl Recording {
         let details = &self.request.input.details;
         let redactor = self.services.redactor.current();
         let is_unchanged = |text: &str| redactor.redact(text) == text;
-        // As one document, where a key tells that its value is a secret, and each text without its escapes.
+        // As one document, because a key can mark its value as a secret, and each text without the escapes of JSON.
         let is_unredacted =
             is_unchanged(&details_text(details)) && details.texts().into_iter().all(is_unchanged);
         let has_details = is_unredacted && !details.is_empty();

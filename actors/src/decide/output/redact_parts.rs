@@ -1,12 +1,18 @@
 //! Stored form of raw parts: the redacted text, and whether redaction changed it.
 
+use std::borrow::Cow;
+
 use algonius_redact::Redactor;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
 
 use crate::model::execution::AttemptId;
 use crate::model::execution::content::{Content, Part, PartKind, StoredPart};
 use crate::model::execution::event::{TextChannel, TextRange};
+
+/// Text in place of one that is redacted as a whole.
+const REDACTED_TEXT: &str = "***";
 
 /// Parts in stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,8 +109,54 @@ fn redact_content(content: &Content, redactor: &Redactor) -> (PartKind, String, 
     match content {
         Content::Text(text) => redact(PartKind::Text, text),
         Content::Url(url) => redact(PartKind::Url, url),
-        Content::Data(data) => redact(PartKind::Data, &data.to_string()),
+        Content::Data(data) => redact_data(data, redactor),
         Content::Bytes(encoded) => redact_bytes(encoded, redactor),
+    }
+}
+
+/// Redacts a document: first all of it, because a key can mark its value as a secret, and then each text without the
+/// quotes and escapes of JSON, because a configured pattern may match a whole line. In the other order the first
+/// redaction could leave a value that looks redacted already.
+fn redact_data(data: &Value, redactor: &Redactor) -> (PartKind, String, u64) {
+    let original = data.to_string();
+    let (text, count) = redactor.redact_and_count(&original);
+    let Ok(mut document) = serde_json::from_str(&text) else {
+        return redact_unquoted(data, redactor);
+    };
+    match redact_texts(&mut document, &|text| redactor.redact_and_count(text)) {
+        0 => (PartKind::Data, text.into_owned(), count),
+        text_count => (PartKind::Data, document.to_string(), count + text_count),
+    }
+}
+
+/// Redacts a document that is no JSON after its redaction, because a number or a quotation mark is redacted. Here, a
+/// text with a secret is redacted as a whole, so that no rest of it looks redacted already.
+fn redact_unquoted(data: &Value, redactor: &Redactor) -> (PartKind, String, u64) {
+    let mut document = data.clone();
+    let text_count = redact_texts(&mut document, &|text| match redactor.redact_and_count(text) {
+        (_, 0) => (text.into(), 0),
+        (_, count) => (REDACTED_TEXT.into(), count),
+    });
+    let document = document.to_string();
+    let (text, count) = redactor.redact_and_count(&document);
+    (PartKind::Data, text.into_owned(), text_count + count)
+}
+
+/// Redacts the texts of a document, and returns the number of redactions. Keys stay: they keep members apart.
+fn redact_texts(value: &mut Value, redact: &impl Fn(&str) -> (Cow<'_, str>, u64)) -> u64 {
+    match value {
+        Value::String(text) => {
+            let (redacted, count) = redact(text);
+            if count > 0 {
+                *text = redacted.into_owned();
+            }
+            count
+        }
+        Value::Array(items) => items.iter_mut().map(|item| redact_texts(item, redact)).sum(),
+        Value::Object(members) => {
+            members.values_mut().map(|member| redact_texts(member, redact)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 
@@ -115,5 +167,55 @@ fn redact_bytes(encoded: &str, redactor: &Redactor) -> (PartKind, String, u64) {
     match redacted {
         None | Some((_, 0)) => (PartKind::Bytes, encoded.to_owned(), 0),
         Some((redacted, count)) => (PartKind::Bytes, STANDARD.encode(redacted.as_bytes()), count),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_redact::{Pattern, RedactionConfig};
+    use serde_json::json;
+
+    use super::*;
+
+    fn redactor() -> Redactor {
+        let pattern = Pattern::new("account", "^ACCT-[0-9]{8}$", 0).unwrap();
+        let configuration =
+            RedactionConfig { patterns: vec![pattern], ..RedactionConfig::default() };
+        Redactor::new([]).with_configuration(configuration)
+    }
+
+    fn redacted(data: Value) -> (Value, u64) {
+        let (_, text, count) = redact_content(&Content::Data(data), &redactor());
+        (serde_json::from_str(&text).unwrap(), count)
+    }
+
+    /// The pattern matches a whole line.
+    #[test]
+    fn a_pattern_sees_each_text_of_a_document_without_its_escapes() {
+        let data = json!([{ "a": "one\nACCT-12345678\ntwo", "b": ["ACCT-87654321"] }, 2]);
+        let expected = json!([{ "a": "one\n***\ntwo", "b": ["***"] }, 2]);
+        assert_eq!(redacted(data), (expected, 2));
+    }
+
+    /// A pattern that matches the start of a value must not hide that the key makes all of it a secret.
+    #[test]
+    fn a_secret_key_hides_its_whole_value() {
+        for value in ["ACCT-12345678\nHunter22Zq9", "Hunter22Zq9\nACCT-12345678"] {
+            assert_eq!(redacted(json!({ "password": value })).0, json!({ "password": "***" }));
+        }
+    }
+
+    /// A redacted number is no JSON.
+    #[test]
+    fn texts_beside_a_secret_number_are_redacted() {
+        let data = json!({ "note": "one\nACCT-12345678", "usd_per_token": 0.00025 });
+        let (_, text, count) = redact_content(&Content::Data(data), &redactor());
+        assert_eq!((text.as_str(), count), (r#"{"note":"***","usd_per_token":***}"#, 2));
+    }
+
+    #[test]
+    fn a_document_without_a_secret_stays_as_it_is() {
+        let data = json!({ "b": "one\ntwo", "a": [null, true, 1.5, "\"", { "c": {} }] });
+        assert_eq!(redacted(data.clone()), (data, 0));
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::geteuid;
 
 use self::layers::Layers;
+pub use self::probe::is_transient_error;
 pub(crate) use self::probe::is_usable;
 use super::root_capabilities::NAMESPACE_CAPABILITIES;
 

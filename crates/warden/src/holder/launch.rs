@@ -10,6 +10,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::ProcessHolder;
 use super::clone_exec::{self, ChildStack, Rlimit, StartConfinement};
 use super::held_program::{HeldFds, HeldProgram};
+use crate::inherited_state::soft_limits::SoftLimit;
 use crate::protocol::frame::HolderEvent;
 use crate::protocol::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
 
@@ -21,25 +22,35 @@ const OOM_SCORE_ADJ: &str = "500";
 
 /// Resources that every launch uses.
 pub(super) struct LaunchResources {
-    /// Descriptor limit of a program, as this process inherited it.
-    fd_limit: Rlimit,
+    /// Limits that every program has.
+    program_limits: Vec<Rlimit>,
     min_held_fd: i32,
     stack: ChildStack,
 }
 
 impl LaunchResources {
-    /// Raises the descriptor limit of this process to the maximum.
+    /// Raises the descriptor limit of this process to the maximum. Programs get these soft limits, and this process's
+    /// own of the other resources.
     ///
     /// # Errors
     /// Fails if limits can be neither read nor set.
-    pub(super) fn prepare() -> io::Result<Self> {
+    pub(super) fn prepare(soft_limits: &[SoftLimit]) -> io::Result<Self> {
         // Each held program occupies up to six descriptors here, so the inherited soft limit would allow few programs.
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
         let min_held_fd =
             i32::try_from(PREFERRED_MIN_HELD_FD.min(hard / 2)).map_err(io::Error::other)?;
-        let fd_limit = (Resource::RLIMIT_NOFILE as u32, soft, hard);
-        Ok(Self { fd_limit, min_held_fd, stack: ChildStack::new() })
+        // A limit from the arguments follows, and takes effect.
+        let mut program_limits = vec![(Resource::RLIMIT_NOFILE as u32, soft, hard)];
+        for SoftLimit { resource, value } in soft_limits {
+            let (_, hard) = getrlimit(*resource)?;
+            if *resource == Resource::RLIMIT_NPROC {
+                // At this limit the start of a program fails here, before the program has done anything.
+                setrlimit(*resource, *value.min(&hard), hard)?;
+            }
+            program_limits.push((*resource as u32, *value.min(&hard), hard));
+        }
+        Ok(Self { program_limits, min_held_fd, stack: ChildStack::new() })
     }
 
     /// Returns the limits of a program: first those of every program.
@@ -51,7 +62,8 @@ impl LaunchResources {
             .limits
             .iter()
             .filter_map(|(resource, limit)| Some((u32::try_from(*resource).ok()?, *limit, *limit)));
-        [label, no_dump, self.fd_limit].into_iter().chain(spec_limits).collect()
+        let program_limits = self.program_limits.iter().copied();
+        [label, no_dump].into_iter().chain(program_limits).chain(spec_limits).collect()
     }
 }
 

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::inherited_state::soft_limits;
+
 /// Command that becomes a process holder: this program, unless another one is set.
 #[derive(Debug, Clone)]
 pub struct HolderCommand {
@@ -13,9 +15,11 @@ pub struct HolderCommand {
 }
 
 impl Default for HolderCommand {
-    /// Returns the running program, even if its file was replaced meanwhile.
+    /// Returns the running program, even if its file was replaced meanwhile. Its programs get the soft limits that this
+    /// process inherited.
     fn default() -> Self {
-        Self { program: PathBuf::from("/proc/self/exe"), args: vec!["warden".into()] }
+        let args = [OsString::from("warden")].into_iter().chain(soft_limits::holder_args());
+        Self { program: PathBuf::from("/proc/self/exe"), args: args.collect() }
     }
 }
 

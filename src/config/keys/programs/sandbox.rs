@@ -9,13 +9,16 @@ use algonius_actors::model::host::sandbox::{
 use algonius_actors::model::program::ProgramSpec;
 
 use crate::config::diagnostics::{Severity, new_diagnostic};
-use crate::config::table::{Positioned, Section, ValueShape};
+use crate::config::table::{ConfigReader, Positioned, Section, SourcePosition, ValueShape};
+use crate::platform::program_file::HiddenPaths;
 
 const ISOLATIONS: [(&str, Isolation); 2] =
     [("landlock", Isolation::Landlock), ("bubblewrap", Isolation::Bubblewrap)];
 
 const MISSING_WRITABLE_HINT: &str = "make it: only what is there can be made writable";
 const MISSING_HIDDEN_HINT: &str = "leave it out: only what is there can be hidden";
+const HIDDEN_INTERPRETER_HINT: &str =
+    "hide other folders, or move the interpreter: the sandbox would not let it be executed";
 const MISSING_PROTECTED_HINT: &str = "make it: only what is there can be protected";
 
 /// Program whose sandbox is read, as far as it is known.
@@ -73,14 +76,16 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
     };
     let path_resolver = SandboxPathResolver { home: context.home.clone(), missing_severity };
     let configured = section.texts("writable");
-    let writable = configured.as_ref().map(|configured| {
+    let writable: Option<Vec<_>> = configured.as_ref().map(|configured| {
         configured
             .iter()
             .map(|path| path_resolver.resolve(&section, path, MISSING_WRITABLE_HINT))
             .collect()
     });
     let isolation = section.keyword("isolation", &ISOLATIONS);
-    let hidden = hidden(&mut section, &path_resolver, command);
+    let visible: Vec<_> =
+        writable.iter().flatten().map(PathBuf::as_path).chain(working_dir).collect();
+    let hidden = hidden(&mut section, &path_resolver, (command, &visible));
     let protected = protected(&mut section, &path_resolver);
     let sockets = sockets(&mut section);
     let sandbox = Sandbox {
@@ -194,27 +199,43 @@ impl SandboxPathResolver {
     }
 }
 
-/// Reads the hidden paths. The program itself must stay visible.
+/// Reads the hidden paths. The program itself must stay visible, as the `visible` paths do.
 fn hidden(
     section: &mut Section<'_>,
     path_resolver: &SandboxPathResolver,
-    command: Option<&Path>,
+    (command, visible): (Option<&Path>, &[&Path]),
 ) -> Vec<PathBuf> {
     let configured = section.texts("hidden").unwrap_or_default();
     let hidden: Vec<_> = configured
         .iter()
         .map(|path| path_resolver.resolve(section, path, MISSING_HIDDEN_HINT))
         .collect();
-    let command = command.and_then(|command| command.canonicalize().ok());
-    let contains_program = |folder: &PathBuf| {
-        folder
-            .canonicalize()
-            .is_ok_and(|folder| command.as_ref().is_some_and(|command| command.starts_with(folder)))
-    };
-    for (path, _) in configured.iter().zip(&hidden).filter(|(_, folder)| contains_program(folder)) {
-        section.reader.error(&path.position, "the program is in it, and could not be started");
+    if let Some(program) = command.and_then(|command| command.canonicalize().ok()) {
+        for (path, folder) in configured.iter().zip(&hidden) {
+            report_hidden_program(section.reader, (&program, folder, visible), &path.position);
+        }
     }
     hidden
+}
+
+/// Reports that the sandbox would hide a program without links, or its interpreter.
+fn report_hidden_program(
+    reader: &ConfigReader<'_>,
+    (program, folder, visible): (&Path, &Path, &[&Path]),
+    position: &SourcePosition,
+) {
+    if folder.canonicalize().is_ok_and(|folder| program.starts_with(folder)) {
+        reader.error(position, "the program is in it, and could not be started");
+        return;
+    }
+    let visible = visible.iter().copied().map(Path::to_owned).collect();
+    let hidden_paths = HiddenPaths { hidden: vec![folder.to_owned()], visible };
+    if let Some(file) = hidden_paths.find_executed_file(program, None) {
+        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+        let message = format!("the interpreter `{}` of the program is in it", name.escape_debug());
+        let diagnostic = new_diagnostic(message).with_hint(HIDDEN_INTERPRETER_HINT);
+        reader.record_fault(Severity::Warning, position, diagnostic);
+    }
 }
 
 /// Reads the protected paths. A relative one is in the working directory, which a caller may choose, so its existence

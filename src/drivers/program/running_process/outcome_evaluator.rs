@@ -31,6 +31,7 @@ use crate::drivers::output::raw_text::TextStorage;
 use crate::drivers::program::sandbox::{self, is_confined};
 use crate::drivers::program::session_resume::AttemptSession;
 use crate::drivers::program::success_checks::SuccessChecks;
+use crate::drivers::program::workspace::resolve_working_dir;
 use crate::drivers::start_faults::{evaluate_ended_attempt, explain_failed_wrapper};
 
 /// Evaluator of one attempt.
@@ -168,7 +169,11 @@ impl OutcomeEvaluator {
         // Bubblewrap reports its own failure in words only, with the exit code 1.
         if bwrap_failed(sandbox::isolation(&self.work), exit, stdout.raw(), stderr) {
             let failure = sandbox::setup_failure();
-            return Ok(Err(explain_failed_wrapper(failure, &self.program.command).await));
+            let working_dir = resolve_working_dir(&self.program, &self.work).await;
+            let working_dir =
+                working_dir.unwrap_or_else(|_failure| self.program.working_dir.clone());
+            let program = (&*self.program, working_dir);
+            return Ok(Err(explain_failed_wrapper(failure, program, stderr).await));
         }
         match events {
             Some(summary) => {

@@ -4,12 +4,49 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
+use algonius_actors::ports::ledger::LedgerError;
 use algonius_warden::{StdinJournal, StdinJournalError};
+
+use super::TurnPlan;
+use super::turn_state::TurnState;
+use crate::drivers::adapters::event_reader::EventReader;
 
 /// Time to deliver the last messages. An agent that does not read is ended after its grace period.
 const DELIVERY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Standard input of an agent; `None` after the agent has closed it.
+/// Warning about an agent that reads no more while its turn continues.
+const INPUT_CLOSED: &str =
+    "the agent closed its standard input, so it does not receive the rest of its messages";
+
+/// Reason why an agent does not receive what is written to it.
+#[derive(Debug)]
+pub(super) enum WriteFault {
+    /// The agent has closed its input. Its output still counts.
+    Closed,
+    /// The service could not write.
+    Failed(Failure),
+}
+
+impl WriteFault {
+    /// Reports the fault. A failure of the service ends the turn.
+    pub(super) async fn report(
+        self,
+        (state, plan): (&mut TurnState, &mut TurnPlan),
+        events: &mut EventReader<'_>,
+    ) -> Result<(), LedgerError> {
+        match self {
+            Self::Closed => events.warn(INPUT_CLOSED).await,
+            Self::Failed(failure) => {
+                state.fail(failure);
+                // The agent waits for what cannot be written.
+                plan.tool_call_monitor.end_now();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Standard input of an agent; `None` after its loss.
 pub(super) struct AgentInput(Option<StdinJournal>);
 
 impl AgentInput {
@@ -18,40 +55,50 @@ impl AgentInput {
         Self(Some(journal))
     }
 
-    /// Writes a line. An agent that has closed its input receives nothing, which is no failure: its output still
-    /// counts.
-    pub(super) fn write(&mut self, line: &[u8]) -> Result<(), Failure> {
-        let Some(journal) = &mut self.0 else { return Ok(()) };
-        match journal.write_message(line) {
+    /// Writes a line of a turn, and reports a fault.
+    pub(super) async fn send(
+        &mut self,
+        line: &[u8],
+        state_and_plan: (&mut TurnState, &mut TurnPlan),
+        events: &mut EventReader<'_>,
+    ) -> Result<(), LedgerError> {
+        match self.write(line) {
             Ok(()) => Ok(()),
-            Err(StdinJournalError::Closed) => {
-                self.0 = None;
-                Ok(())
-            }
-            Err(error) => {
-                tracing::error!(%error, "message to the agent was not written");
-                Err(Failure::new(Code::Reported, format!("{error}")))
-            }
+            Err(fault) => fault.report(state_and_plan, events).await,
         }
     }
 
+    /// Writes a line. After a loss, which is reported once, nothing is written.
+    pub(super) fn write(&mut self, line: &[u8]) -> Result<(), WriteFault> {
+        let Some(journal) = &mut self.0 else { return Ok(()) };
+        let written = journal.write_message(line);
+        written.map_err(|error| self.lose(&error))
+    }
+
     /// Delivers what was written; never returns while nothing is left to deliver.
-    pub(super) async fn deliver(&mut self) {
-        match &mut self.0 {
-            Some(journal) if !journal.is_drained() => {
-                if journal.deliver().await.is_err() {
-                    self.0 = None; // The agent reads no more; its output still counts.
-                }
-            }
+    pub(super) async fn deliver(&mut self) -> Result<(), WriteFault> {
+        let delivered = match &mut self.0 {
+            Some(journal) if !journal.is_drained() => journal.deliver().await,
             _ => std::future::pending().await,
-        }
+        };
+        delivered.map_err(|error| self.lose(&error))
     }
 
     /// Delivers what was written, and closes the input, which ends most agents.
     pub(super) async fn close(&mut self) {
         if let Some(mut journal) = self.0.take() {
+            // The turn is over, so nothing depends on the last messages.
             _ = tokio::time::timeout(DELIVERY_TIMEOUT, journal.deliver()).await;
             journal.close();
         }
+    }
+
+    fn lose(&mut self, error: &StdinJournalError) -> WriteFault {
+        if matches!(error, StdinJournalError::Closed) {
+            self.0 = None;
+            return WriteFault::Closed;
+        }
+        tracing::error!(%error, "message to the agent was not written");
+        WriteFault::Failed(Failure::new(Code::Reported, format!("{error}")))
     }
 }

@@ -42,7 +42,9 @@ impl AgentTurn {
         (events, reporter): (&mut EventReader<'_>, &Reporter),
     ) -> Result<Vec<ProtocolStep>, LedgerError> {
         match step {
-            ProtocolStep::Send(line) => self.send(&line),
+            ProtocolStep::Send(line) => {
+                self.input.send(&line, (&mut self.state, &mut self.plan), events).await?;
+            }
             ProtocolStep::Initialized(agent) => self.capabilities = agent.capabilities,
             ProtocolStep::Opened { id, .. } => {
                 self.state.open_deadline = None;

@@ -50,7 +50,7 @@ fn run_probe(mut command: Command, timeout_ms: u16) -> io::Result<bool> {
         .stderr(messages.try_clone()?);
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) if is_transient(&error.to_string()) => return Err(error),
+        Err(error) if is_transient_error(&error.to_string()) => return Err(error),
         Err(_) => return Ok(false),
     };
     let ended = wait_for_end(&mut child, timeout_ms);
@@ -71,13 +71,15 @@ fn judge(status: ExitStatus, messages: &str) -> io::Result<bool> {
     if status.signal() == Some(libc::SIGKILL) {
         return Err(io::Error::other("it was killed"));
     }
-    match messages.lines().find(|line| is_transient(line)) {
+    match messages.lines().find(|line| is_transient_error(line)) {
         Some(reason) if !status.success() => Err(io::Error::other(reason)),
         _ => Ok(status.success()),
     }
 }
 
-fn is_transient(message: &str) -> bool {
+/// Returns true if bubblewrap, or the system, reports a lack of resources in this message.
+#[must_use]
+pub fn is_transient_error(message: &str) -> bool {
     TRANSIENT_ERRORS.iter().any(|transient| message.contains(transient))
 }
 
