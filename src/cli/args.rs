@@ -20,6 +20,7 @@ pub mod agents;
 pub mod approvals;
 pub mod filters;
 mod listen_address;
+mod lossy_arguments;
 pub mod quota;
 pub mod schedule;
 pub mod send;
@@ -94,13 +95,13 @@ pub struct Args {
 
 impl Args {
     /// Reads the command line of this process, and the variables that stand for options. An empty variable counts as
-    /// absent.
+    /// absent. Bytes of a text that are not UTF-8 become U+FFFD, with a note on standard error.
     ///
     /// # Errors
     /// Returns the help, the version, or the fault of the arguments.
     pub fn read() -> Result<Self, clap::Error> {
         let mut command = without_empty_variables(Self::command());
-        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        let matches = lossy_arguments::parse(&mut command, std::env::args_os().collect())?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 }

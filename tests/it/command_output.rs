@@ -118,3 +118,12 @@ async fn input_that_is_not_utf8_is_sent_with_a_note() {
     assert!(output.contains("4 bytes of standard input") && output.contains(" diff "), "{output}");
     assert_eq!(run("caf\u{e9}".as_bytes()).await, (Some(0), "caf\u{e9}".to_owned()));
 }
+
+#[tokio::test]
+async fn arguments_that_are_not_utf8_are_sent_with_a_note() {
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let script = r#"exec "$0" "$@" "$(printf 'caf\351 au lait')""#;
+    let note = "note: 1 byte of the arguments is not UTF-8; it becomes U+FFFD";
+    let sent = run_script(&service, script, "send echo", b"").await;
+    assert_eq!(sent, (Some(0), format!("{note}\ncaf\u{fffd} au lait")));
+}

@@ -327,8 +327,11 @@ impl ControlConnection {
             steps.push(ProtocolStep::Identified { session: key, id: id.to_owned() });
         }
         if kind == "result" {
+            let answer = self.translator.result_step(key, message);
             let end_step = |is_cancelling| messages::turn_ended_step(key, message, is_cancelling);
-            steps.extend(self.end_turn(end_step));
+            let end_steps = self.end_turn(end_step);
+            steps.extend(answer.filter(|_| !end_steps.is_empty()));
+            steps.extend(end_steps);
         } else {
             steps.extend(self.translator.steps(key, kind, message));
         }

@@ -10,7 +10,8 @@ use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
     denial_event, file_event, http_status_at, items_at, non_empty_text_at, reported_failure,
-    session_event, stop_event, text_at, tool_event, usage_event,
+    session_event, stop_event, text_at, tool_event, unreadable_line_event, unreadable_text_event,
+    usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -111,9 +112,19 @@ impl ClaudeAdapter {
             || self.streamed_message_id != text_at(line, "/message/id");
         let is_new_answer = is_of_main_agent(line) && !is_error && is_new;
         let mut events = Vec::new();
+        match line.pointer("/message/content") {
+            Some(Value::String(text)) if is_new_answer => {
+                events.extend(self.draft.complete_with(text));
+            }
+            None | Some(Value::Null | Value::String(_) | Value::Array(_)) => {}
+            Some(_) => events.push(unreadable_line_event(line)),
+        }
         for block in items_at(line, "/message/content") {
             match text_at(block, "/type") {
                 "text" if is_new_answer => {
+                    if unreadable_text_event(block, "/text").is_some() {
+                        events.push(unreadable_line_event(line));
+                    }
                     events.extend(self.draft.complete_with(text_at(block, "/text")));
                 }
                 "thinking" | "redacted_thinking" => events.push(ProgramEvent::Thinking {}),
@@ -177,7 +188,7 @@ impl ClaudeAdapter {
         Some(denial_event(name))
     }
 
-    /// Handles the result. The subtype is `success` for errors too.
+    /// Handles the result.
     fn handle_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let mut events: Vec<ProgramEvent> =
             session_event(line, "/session_id").into_iter().collect();
@@ -189,26 +200,55 @@ impl ClaudeAdapter {
                 self.report_denial(text_at(denial, "/tool_use_id"), text_at(denial, "/tool_name")),
             );
         }
-        if line.pointer("/is_error") == Some(&Value::Bool(true)) {
-            let mut failure =
-                reported_failure(error_message(line), http_status_at(line, "/api_error_status"));
-            if failure.status.is_some() {
-                // The program retries no more, so no line about a retry has counted this request.
-                events.push(ProgramEvent::RequestsFailed { count: 1 });
-                // The final error contains no delay, so the delay of the last retry is used.
-                failure.retry_after =
-                    self.provider_delay.take().map(|delay| delay.as_secs_f64().into());
-            }
-            events.push(ProgramEvent::Failed(failure));
-        } else if let Some(answer) = non_empty_text_at(line, "/result") {
-            events.extend(self.draft.accept_as(answer));
-            events.push(ProgramEvent::AnswerRepeated);
-        } else {
-            events.extend(self.draft.accept());
-        }
+        events.extend(self.handle_outcome(line));
         events.push(stop_event(
             non_empty_text_at(line, "/stop_reason").unwrap_or(text_at(line, "/subtype")),
         ));
+        events
+    }
+}
+
+impl ClaudeAdapter {
+    /// Handles the outcome in a result. The subtype is `success` for some errors too.
+    fn handle_outcome(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let is_error = line.pointer("/is_error") == Some(&Value::Bool(true));
+        if is_error || text_at(line, "/subtype").starts_with("error") {
+            return self.handle_failure(line);
+        }
+        match text_at(line, "/stop_reason") {
+            "max_tokens" => {
+                let message = "the model reached its limit of tokens";
+                return vec![ProgramEvent::Failed(reported_failure(message, None))];
+            }
+            "refusal" => {
+                let message = "the model refused to answer".to_owned();
+                return vec![ProgramEvent::Rejected { message }];
+            }
+            _ => {}
+        }
+        // With a schema of the answer, this is the document that the program has checked.
+        let document = line.pointer("/structured_output").filter(|document| !document.is_null());
+        let document = document.map(Value::to_string);
+        if let Some(answer) = document.as_deref().or_else(|| non_empty_text_at(line, "/result")) {
+            let mut events = self.draft.accept_as(answer);
+            events.push(ProgramEvent::AnswerRepeated);
+            return events;
+        }
+        unreadable_text_event(line, "/result").into_iter().chain(self.draft.accept()).collect()
+    }
+
+    fn handle_failure(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let mut events = Vec::new();
+        let mut failure =
+            reported_failure(error_message(line), http_status_at(line, "/api_error_status"));
+        if failure.status.is_some() {
+            // The program retries no more, so no line about a retry has counted this request.
+            events.push(ProgramEvent::RequestsFailed { count: 1 });
+            // The final error contains no delay, so the delay of the last retry is used.
+            failure.retry_after =
+                self.provider_delay.take().map(|delay| delay.as_secs_f64().into());
+        }
+        events.push(ProgramEvent::Failed(failure));
         events
     }
 }

@@ -9,7 +9,7 @@ use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::json_fields::{
     denial_event, file_event, http_status_at, items_at, non_empty_text_at, reported_failure,
-    session_event, stop_event, text_at, tool_event, usage_event,
+    session_event, stop_event, text_at, tool_event, unreadable_text_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -55,7 +55,7 @@ impl EventAdapter for CopilotAdapter {
             "assistant.message_delta" => self.draft.extend(text_at(line, "/data/deltaContent")),
             "assistant.message" => match non_empty_text_at(line, "/data/content") {
                 Some(content) => self.draft.complete_with(content),
-                None => Vec::new(),
+                None => unreadable_text_event(line, "/data/content").into_iter().collect(),
             },
             "assistant.reasoning" => vec![ProgramEvent::Thinking {}],
             "assistant.usage" => {

@@ -5,7 +5,9 @@ use algonius_actors::decide::classify::http_status_parser::{
 };
 use serde_json::{Map, Number, Value};
 
-use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
+use super::event_line::{
+    EventParseError, FileChange, ProgramEvent, ReportedFailure, ResultLoss, ToolStage,
+};
 
 /// Greatest number of characters of an error message that are examined.
 const MAX_EXAMINED_CHARS: usize = 64 << 10;
@@ -21,6 +23,21 @@ pub(super) fn text_at<'v>(value: &'v Value, pointer: &str) -> &'v str {
 /// Returns the text at a JSON pointer, if it is not empty.
 pub(super) fn non_empty_text_at<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
     Some(text_at(value, pointer)).filter(|text| !text.is_empty())
+}
+
+/// Returns an event if a member of a line should be a text and is another value. Absent and `null` count as empty.
+pub(super) fn unreadable_text_event(line: &Value, pointer: &str) -> Option<ProgramEvent> {
+    let value = line.pointer(pointer)?;
+    (!value.is_string() && !value.is_null()).then(|| unreadable_line_event(line))
+}
+
+/// Returns the event for a line of the result whose members are not those of its type.
+pub(super) fn unreadable_line_event(line: &Value) -> ProgramEvent {
+    ProgramEvent::Malformed(EventParseError {
+        reason: "does not have the fields of its `type`".into(),
+        text: line.to_string(),
+        loss: ResultLoss::Likely,
+    })
 }
 
 /// Returns the items of the list at a JSON pointer.

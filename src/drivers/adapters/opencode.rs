@@ -7,7 +7,7 @@ use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::json_fields::{
     denial_event, file_event, http_status_at, non_empty_text_at, reported_failure, session_event,
-    stop_event, text_at, tool_event, usage_event,
+    stop_event, text_at, tool_event, unreadable_text_event, usage_event,
 };
 
 const USAGE_POINTERS: [(&str, &str); 6] = [
@@ -18,6 +18,9 @@ const USAGE_POINTERS: [(&str, &str); 6] = [
     ("cache_write_tokens", "/part/tokens/cache/write"),
     ("cost_usd", "/part/cost"),
 ];
+
+/// Finish reasons of an answer that is not whole.
+const UNFINISHED_REASONS: [&str; 3] = ["length", "content-filter", "error"];
 
 /// State of a run.
 #[derive(Default)]
@@ -32,6 +35,8 @@ pub(super) struct OpencodeAdapter {
     trailing_blanks: String,
     /// True if the stream of the latest step ended within the answer.
     is_truncated: bool,
+    /// Finish reason of the latest step, if its answer is not whole. The program may continue after it.
+    unfinished_reason: Option<String>,
 }
 
 impl EventAdapter for OpencodeAdapter {
@@ -62,9 +67,14 @@ impl EventAdapter for OpencodeAdapter {
     /// Returns a failure if the answer was cut off. The program retries after such an answer, so a run that ends with
     /// it has no answer.
     fn end(&mut self) -> Vec<ProgramEvent> {
-        let cut =
-            || reported_failure("the model's answer was cut off: it has no finish reason", None);
-        self.is_truncated.then(|| ProgramEvent::Failed(cut())).into_iter().collect()
+        let message = match &self.unfinished_reason {
+            Some(reason) => format!("the model did not finish its answer (`{reason}`)"),
+            None if self.is_truncated => {
+                "the model's answer was cut off: it has no finish reason".to_owned()
+            }
+            None => return Vec::new(),
+        };
+        vec![ProgramEvent::Failed(reported_failure(&message, None))]
     }
 
     /// Returns true for deltas, which the plugin of the preset writes.
@@ -83,6 +93,9 @@ impl OpencodeAdapter {
     }
 
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        if let Some(unreadable) = unreadable_text_event(line, "/part/text") {
+            return vec![unreadable];
+        }
         let superseded = self.start_message(text_at(line, "/part/messageID"));
         self.trailing_blanks.clear();
         self.complete_text.push_str(text_at(line, "/part/text"));
@@ -109,7 +122,9 @@ impl OpencodeAdapter {
             events.push(ProgramEvent::RequestsFailed { count: 1 });
         }
         self.is_truncated = reason == "unknown";
-        if !matches!(reason, "" | "tool-calls" | "unknown") {
+        let is_unfinished = UNFINISHED_REASONS.contains(&reason);
+        self.unfinished_reason = is_unfinished.then(|| reason.to_owned());
+        if !is_unfinished && !matches!(reason, "" | "tool-calls" | "unknown") {
             events.extend(self.draft.accept());
             events.push(stop_event(reason));
         }

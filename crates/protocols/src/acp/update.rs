@@ -65,37 +65,51 @@ fn text_steps(
     role: TextRole,
     is_codex: bool,
 ) -> Vec<ProtocolStep> {
-    let mut steps = Vec::new();
-    let content = update.get("content");
-    let string_field =
-        |name: &str| content.and_then(|content| content.get(name)).and_then(Value::as_str);
+    // The protocol has one block; some agents write a list.
+    let blocks = match update.get("content") {
+        Some(Value::Array(blocks)) => blocks.as_slice(),
+        Some(block) if !block.is_null() => std::slice::from_ref(block),
+        Some(_) | None => &[],
+    };
     let message_id: Option<String> = parse_or_default(update.get("messageId"));
-    match (string_field("type"), string_field("text")) {
-        (Some("text"), Some("")) => {}
-        // codex-acp reports warnings as text of no message.
-        (Some("text"), Some(text))
-            if is_codex && message_id.is_none() && text.starts_with("Warning:") =>
-        {
-            steps.push(ProtocolStep::Warning { session: key, text: text.trim_end().to_owned() });
-        }
-        (Some("text"), Some(text)) => {
-            steps.push(ProtocolStep::Text {
-                session: key,
-                message_id,
-                role,
-                text: text.to_owned(),
-            });
-        }
-        (kind, _) => {
-            let text = format!("content of type `{}` is not shown", kind.unwrap_or_default());
-            steps.push(ProtocolStep::Warning { session: key, text });
-        }
-    }
+    let block_step = |block| block_step((key, message_id.clone()), block, role, is_codex);
+    let mut steps: Vec<_> = blocks.iter().filter_map(block_step).collect();
     // qwen reports usage beside an empty text.
     if let Some(usage) = update.pointer("/_meta/usage").and_then(parse_token_usage) {
         steps.push(ProtocolStep::Usage { session: key, usage });
     }
     steps
+}
+
+/// Returns the step of a block of content; `None` for an empty text. A part of the answer of another form is lost.
+fn block_step(
+    (session, message_id): (SessionKey, Option<String>),
+    block: &Value,
+    role: TextRole,
+    is_codex: bool,
+) -> Option<ProtocolStep> {
+    let kind = block.get("type").and_then(Value::as_str);
+    match (kind, block.get("text")) {
+        (Some("text"), None | Some(Value::Null)) => None,
+        (Some("text"), Some(Value::String(text))) if text.is_empty() => None,
+        // codex-acp reports warnings as text of no message.
+        (Some("text"), Some(Value::String(text)))
+            if is_codex && message_id.is_none() && text.starts_with("Warning:") =>
+        {
+            Some(ProtocolStep::Warning { session, text: text.trim_end().to_owned() })
+        }
+        (Some("text"), Some(Value::String(text))) => {
+            Some(ProtocolStep::Text { session, message_id, role, text: text.clone() })
+        }
+        (None | Some("text"), _) if role == TextRole::Answer => Some(ProtocolStep::MessageLost {
+            reason: "has a content of unknown form".to_owned(),
+            text: block.to_string(),
+        }),
+        (kind, _) => {
+            let text = format!("content of type `{}` is not shown", kind.unwrap_or_default());
+            Some(ProtocolStep::Warning { session, text })
+        }
+    }
 }
 
 fn plan_entries(update: &Value) -> Vec<PlanEntry> {

@@ -36,11 +36,36 @@ const TOOL_KINDS: &[(&str, ToolKind)] = &[
 pub(super) struct MessageTranslator {
     calls: HashMap<String, ToolCall>,
     pub(super) mode: Option<String>,
+    /// Id and text of the latest message of the turn.
+    latest_message: (Option<String>, String),
 }
+
+/// Id of the message for an answer that only the result contains.
+const RESULT_MESSAGE_ID: &str = "result";
 
 impl MessageTranslator {
     pub(super) fn end_turn(&mut self) {
         self.calls.clear();
+        self.latest_message = Default::default();
+    }
+
+    /// Returns the text of a successful result, unless it is the end of the latest message. A document that the agent
+    /// has checked against a schema is always the answer.
+    pub(super) fn result_step(&self, session: SessionKey, result: &Value) -> Option<ProtocolStep> {
+        let is_success = result.get("subtype").and_then(Value::as_str) == Some("success")
+            && result.get("is_error") != Some(&Value::Bool(true));
+        let document = result.get("structured_output").filter(|document| !document.is_null());
+        let text = match document {
+            Some(document) => document.to_string(),
+            None => {
+                let text = result.get("result").and_then(Value::as_str)?;
+                let is_known = self.latest_message.1.trim_end().ends_with(text.trim_end());
+                (!is_known).then(|| text.to_owned())?
+            }
+        };
+        let message_id = Some(RESULT_MESSAGE_ID.to_owned());
+        let role = TextRole::Answer;
+        is_success.then_some(ProtocolStep::Text { session, message_id, role, text })
     }
 
     /// Returns a tool call with its subject, and remembers it.
@@ -86,9 +111,7 @@ impl MessageTranslator {
                 let is_nested = message.get("parent_tool_use_id").is_some_and(|it| !it.is_null());
                 let blocks = content.into_iter().flatten();
                 blocks
-                    .filter_map(|it| {
-                        self.block_step(session, it, message_id.filter(|_| !is_nested))
-                    })
+                    .filter_map(|it| self.block_step(session, it, (message_id, is_nested)))
                     .collect()
             }
             "user" => {
@@ -108,12 +131,12 @@ impl MessageTranslator {
         }
     }
 
-    /// Returns the step of a block of an answer. Texts without a message id are of a nested agent and have none.
+    /// Returns the step of a block of an answer. Texts of a nested agent have none.
     fn block_step(
         &mut self,
         session: SessionKey,
         block: &Value,
-        message_id: Option<&str>,
+        (message_id, is_nested): (Option<&str>, bool),
     ) -> Option<ProtocolStep> {
         let string_field = |name: &str| block.get(name).and_then(Value::as_str);
         let role = match string_field("type")? {
@@ -129,8 +152,16 @@ impl MessageTranslator {
         };
         let text = string_field("text")
             .or_else(|| string_field("thinking"))
-            .filter(|text| !text.is_empty())?;
-        let message_id = Some(message_id?.to_owned());
+            .filter(|text| !text.is_empty() && !is_nested)?;
+        let message_id = message_id.map(str::to_owned);
+        if role == TextRole::Answer {
+            let (latest_id, latest_text) = &mut self.latest_message;
+            if *latest_id != message_id {
+                latest_id.clone_from(&message_id);
+                latest_text.clear();
+            }
+            latest_text.push_str(text);
+        }
         Some(ProtocolStep::Text { session, message_id, role, text: text.to_owned() })
     }
 

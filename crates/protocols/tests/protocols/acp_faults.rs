@@ -308,3 +308,41 @@ fn a_session_has_one_turn_at_a_time() {
         script.step_texts
     );
 }
+
+/// Content of another form than one block of text.
+#[test]
+fn content_of_another_form_is_read_or_lost_but_never_ignored() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let lost = |content: &Value| {
+        let text = content.to_string();
+        let reason = "has a content of unknown form".to_owned();
+        format!("{:?}", ProtocolStep::MessageLost { reason, text })
+    };
+    let odd_text = json!({"type": "text", "text": 7});
+    for (kind, content, expected) in [
+        (
+            "agent_message_chunk",
+            json!([text("a"), text(""), text("b")]),
+            vec!["Answer None \"a\"".to_owned(), "Answer None \"b\"".to_owned()],
+        ),
+        ("agent_message_chunk", odd_text.clone(), vec![lost(&odd_text)]),
+        ("agent_message_chunk", json!("words"), vec![lost(&json!("words"))]),
+        ("agent_message_chunk", Value::Null, vec![]),
+        ("agent_message_chunk", json!({"type": "text"}), vec![]),
+        ("agent_message_chunk", json!({"text": "a"}), vec![lost(&json!({"text": "a"}))]),
+        ("agent_message_chunk", json!({"type": "text", "text": null}), vec![]),
+        ("agent_message_chunk", json!([]), vec![]),
+    ] {
+        let mut script = ScriptedConnection::with_running_turn();
+        script.clear();
+        script.receive_update(&json!({"sessionUpdate": kind, "content": content}));
+        assert_eq!(script.step_texts, expected, "{content}");
+    }
+    for (kind, content) in
+        [("agent_message_chunk", json!({"type": "image"})), ("agent_thought_chunk", odd_text)]
+    {
+        let mut script = ScriptedConnection::with_running_turn();
+        script.receive_update(&json!({"sessionUpdate": kind, "content": content}));
+        assert!(script.last_step_text().contains("is not shown"), "{content}");
+    }
+}

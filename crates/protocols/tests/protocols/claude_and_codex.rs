@@ -157,6 +157,53 @@ fn a_claude_failure_names_its_cause() {
     );
 }
 
+/// Returns the texts of a turn with this message and this result.
+fn claude_texts(message: Option<&Value>, result: &Value) -> Vec<String> {
+    let mut events = claude_opening_events();
+    events.push(prompt_event());
+    events.extend(message.map(agent_event));
+    let mut members = json!({"type": "result", "subtype": "success", "is_error": false});
+    members.as_object_mut().unwrap().append(&mut result.as_object().unwrap().clone());
+    events.push(agent_event(&members));
+    check_every_crash(CLAUDE, &events);
+    let (_, step_texts) = run_to_texts(CLAUDE, &events);
+    assert_eq!(step_texts.last().unwrap(), "end EndTurn");
+    step_texts.into_iter().filter(|text| text.starts_with("Answer")).collect()
+}
+
+#[test]
+fn a_claude_answer_that_only_the_result_contains_is_a_text() {
+    let message = |text: &str| {
+        let content = json!([{"type": "text", "text": text}]);
+        json!({"type": "assistant", "message": {"id": "m", "content": content}})
+    };
+    let result = json!({"result": "42"});
+    let of_result = "Answer Some(\"result\") \"42\"";
+    assert_eq!(claude_texts(None, &result), [of_result]);
+    assert_eq!(
+        claude_texts(Some(&message("let me look")), &result),
+        ["Answer Some(\"m\") \"let me look\"", of_result]
+    );
+    for known in ["42", "it is 42", "42\n"] {
+        assert_eq!(claude_texts(Some(&message(known)), &result).len(), 1, "{known}");
+    }
+    let document = json!({"result": "42", "structured_output": {"a": 1}});
+    assert_eq!(
+        claude_texts(Some(&message("42")), &document).pop().unwrap(),
+        "Answer Some(\"result\") \"{\\\"a\\\":1}\""
+    );
+}
+
+#[test]
+fn a_claude_message_without_an_id_is_shown_unless_it_is_nested() {
+    let content = json!([{"type": "text", "text": "42"}]);
+    let message = json!({"type": "assistant", "message": {"content": content}});
+    assert_eq!(claude_texts(Some(&message), &json!({"result": "42"})), ["Answer None \"42\""]);
+    let mut nested = message;
+    nested["parent_tool_use_id"] = json!("t");
+    assert_eq!(claude_texts(Some(&nested), &json!({})), [""; 0]);
+}
+
 /// Opens a thread of the app server in the sandbox `read-only`.
 fn codex_opening_events(sandbox: &str) -> Vec<TimelineEvent> {
     vec![

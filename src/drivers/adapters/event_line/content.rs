@@ -3,89 +3,194 @@
 use algonius_actors::model::execution::content::{Content, Part};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::drivers::adapters::file_parts::{NamedFile, ReportedPart};
 
-/// Content: a list of parts, or a single part in the event itself.
+/// Content: a list of parts, or parts in the event itself.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(try_from = "ContentMembers")]
 pub(in crate::drivers) enum EventContent {
-    /// List of parts.
-    Many { parts: Vec<ContentPart> },
-    /// Single part.
-    One(ContentPart),
+    /// Parts of a program.
+    Reported(Vec<ContentPart>),
+    /// Single text.
+    Text(String),
     /// Parts that did not come from a program, and name no file of this machine.
-    #[serde(skip)]
     Parts(Vec<Part>),
 }
 
-/// Part of the content.
+/// Part of the content, with the name and the type that the program gave it.
+#[derive(Debug)]
+pub(in crate::drivers) struct ContentPart {
+    value: PartValue,
+    name: Option<String>,
+    media_type: Option<String>,
+}
+
+/// Value of a part.
+#[derive(Debug)]
+enum PartValue {
+    Text(String),
+    Data(Value),
+    File(ReportedFile),
+    Url(String),
+}
+
+/// Members of an event that are its content. A program may give several, and none of them is dropped.
+#[derive(Deserialize)]
+struct ContentMembers {
+    parts: Option<Vec<PartMembers>>,
+    #[serde(flatten)]
+    own: PartMembers,
+}
+
+/// Members of a part.
+#[derive(Deserialize)]
+struct PartMembers {
+    text: Option<String>,
+    #[serde(default, deserialize_with = "present_value")]
+    data: Option<Value>,
+    file: Option<Value>,
+    url: Option<Value>,
+    #[serde(flatten)]
+    label: PartLabel,
+}
+
+/// Name and type of a part, in the words of this protocol and of both versions of A2A. Values that are no texts are
+/// ignored, as no content is lost with them.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(in crate::drivers) enum ContentPart {
-    /// Text.
-    Text { text: String },
-    /// JSON value.
-    Data { data: Value },
-    /// A file.
-    File { file: ReportedFile },
-    /// URL of a file.
-    Url { url: String, name: Option<String>, media_type: Option<String> },
+struct PartLabel {
+    name: Option<Value>,
+    filename: Option<Value>,
+    media_type: Option<Value>,
+    #[serde(rename = "mediaType")]
+    a2a_media_type: Option<Value>,
+    #[serde(rename = "mimeType")]
+    mime_type: Option<Value>,
+}
+
+impl PartLabel {
+    fn name(&self) -> Option<String> {
+        first_text([&self.name, &self.filename])
+    }
+
+    fn media_type(&self) -> Option<String> {
+        first_text([&self.media_type, &self.a2a_media_type, &self.mime_type])
+    }
+}
+
+fn first_text<const N: usize>(values: [&Option<Value>; N]) -> Option<String> {
+    values.into_iter().flatten().find_map(Value::as_str).map(str::to_owned)
+}
+
+/// Reads a value that is present. Without this, `null` would count as absent.
+fn present_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// File: in base64, as text, or by its path.
 #[derive(Debug, Deserialize)]
-pub(in crate::drivers) struct ReportedFile {
-    name: Option<String>,
-    media_type: Option<String>,
+struct ReportedFile {
     bytes: Option<String>,
     text: Option<String>,
     path: Option<String>,
+    #[serde(flatten)]
+    label: PartLabel,
+}
+
+impl TryFrom<ContentMembers> for EventContent {
+    type Error = &'static str;
+
+    fn try_from(ContentMembers { parts, own }: ContentMembers) -> Result<Self, Self::Error> {
+        let (has_list, mut reported) = (parts.is_some(), Vec::new());
+        for part in parts.into_iter().flatten() {
+            let values = part.into_content();
+            if values.is_empty() {
+                return Err("a part has no content");
+            }
+            reported.extend(values);
+        }
+        let mut own_content = own.into_content();
+        if !reported.is_empty() {
+            own_content.retain(|part| !part.is_null());
+        }
+        reported.extend(own_content);
+        if reported.is_empty() && !has_list {
+            return Err("there is no content");
+        }
+        Ok(Self::Reported(reported))
+    }
+}
+
+impl PartMembers {
+    /// Returns a part for each member that has content. A `null`, or a file or address of another form, counts only if
+    /// nothing else has: many programs write all members of their own data type.
+    fn into_content(self) -> Vec<ContentPart> {
+        let Self { text, data, file, url, label } = self;
+        let file = file.and_then(|file| serde_json::from_value(file).ok());
+        let url = url.as_ref().and_then(Value::as_str).map(str::to_owned);
+        let values = [
+            text.map(PartValue::Text),
+            data.map(PartValue::Data),
+            file.map(PartValue::File),
+            url.map(PartValue::Url),
+        ];
+        let (name, media_type) = (label.name(), label.media_type());
+        let to_part = |value| {
+            let (name, media_type) = (name.clone(), media_type.clone());
+            ContentPart { value, name, media_type }
+        };
+        let mut parts: Vec<_> = values.into_iter().flatten().map(to_part).collect();
+        if parts.len() > 1 {
+            parts.retain(|part| !part.is_null());
+        }
+        parts
+    }
 }
 
 impl EventContent {
     /// Returns content with a single text.
     pub(in crate::drivers) const fn text(text: String) -> Self {
-        Self::One(ContentPart::Text { text })
+        Self::Text(text)
     }
 
     /// Returns the parts, or `None` if there are none or one cannot be read.
     pub(in crate::drivers::adapters) fn into_parts(self) -> Option<Vec<ReportedPart>> {
-        let content = match self {
-            Self::Many { parts } => parts,
-            Self::One(part) => vec![part],
-            Self::Parts(parts) => {
-                let items: Vec<_> = parts.into_iter().map(ReportedPart::Part).collect();
-                return Some(items).filter(|items| !items.is_empty());
+        let parts: Vec<_> = match self {
+            Self::Reported(parts) => {
+                parts.into_iter().map(ContentPart::into_part).collect::<Option<_>>()?
             }
+            Self::Text(text) => vec![ReportedPart::Part(Part::text(text))],
+            Self::Parts(parts) => parts.into_iter().map(ReportedPart::Part).collect(),
         };
-        if content.is_empty() {
-            None
-        } else {
-            content.into_iter().map(ContentPart::into_part).collect()
-        }
+        Some(parts).filter(|parts| !parts.is_empty())
     }
 }
 
 impl ContentPart {
+    const fn is_null(&self) -> bool {
+        matches!(self.value, PartValue::Data(Value::Null))
+    }
+
     fn into_part(self) -> Option<ReportedPart> {
-        Some(ReportedPart::Part(match self {
-            Self::Text { text } => Part::text(text),
-            Self::Data { data } => unnamed_part(Content::Data(data)),
-            Self::File { file } => return file.into_part(),
-            Self::Url { url, name, media_type } => {
-                Part { content: Content::Url(url), filename: name, media_type }
-            }
-        }))
+        let Self { value, name, media_type } = self;
+        let (content, filename) = match value {
+            PartValue::Text(text) => (Content::Text(text), None),
+            PartValue::Data(data) => (Content::Data(data), None),
+            PartValue::File(file) => return file.into_part(name, media_type),
+            PartValue::Url(url) => (Content::Url(url), name),
+        };
+        Some(ReportedPart::Part(Part { content, filename, media_type }))
     }
 }
 
 impl ReportedFile {
-    /// Returns the file as a part. Stored base64 is always decodable, so readers need not check it.
-    fn into_part(self) -> Option<ReportedPart> {
-        let Self { name, media_type, bytes, text, path } = self;
+    /// Returns the file as a part. Stored base64 is always decodable, so readers need not check it. A name and a type
+    /// beside the file count if the file itself has none.
+    fn into_part(self, name: Option<String>, media_type: Option<String>) -> Option<ReportedPart> {
+        let Self { bytes, text, path, label } = self;
+        let (name, media_type) = (label.name().or(name), label.media_type().or(media_type));
         let encoded = match (bytes, text, path) {
             (Some(encoded), None, None) => STANDARD.decode(&encoded).is_ok().then_some(encoded)?,
             (None, Some(text), None) => STANDARD.encode(text),
@@ -100,8 +205,4 @@ impl ReportedFile {
             media_type,
         }))
     }
-}
-
-const fn unnamed_part(content: Content) -> Part {
-    Part { content, filename: None, media_type: None }
 }

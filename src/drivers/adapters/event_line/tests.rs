@@ -106,11 +106,59 @@ fn each_form_of_a_part_is_parsed() {
     assert_eq!((url.filename.as_deref(), url.media_type.as_deref()), (Some("n"), Some("m")));
 }
 
+/// A program may give several contents at once, and the names of A2A.
+#[test]
+fn no_member_with_content_is_dropped() {
+    let [text, file] = &*into_parts(r#""text":"see","file":{"path":"out/a.png"}"#).unwrap() else {
+        panic!("two parts");
+    };
+    assert!(matches!(text, ReportedPart::Part(Part { content: Content::Text(_), .. })));
+    assert!(matches!(file, ReportedPart::Named(_)));
+    let list = r#""parts":[{"text":"a","data":1},{"url":"u"}],"text":"b""#;
+    let text = |text: &str| Content::Text(text.to_owned());
+    let expected = [text("a"), Content::Data(1.into()), Content::Url("u".to_owned()), text("b")];
+    assert_eq!(contents(list).unwrap(), expected);
+    for typed in [
+        r#""text":"a,b","media_type":"text/csv""#,
+        r#""data":[],"mimeType":"text/csv""#,
+        r#""file":{"bytes":"aGk=","mimeType":"text/csv"}"#,
+        r#""file":{"text":"a,b"},"mediaType":"text/csv""#,
+        r#""parts":[{"url":"u","mediaType":"text/csv"}]"#,
+    ] {
+        let part = parts(typed).unwrap().remove(0);
+        assert_eq!(part.media_type.as_deref(), Some("text/csv"), "{typed}");
+    }
+    for named in [
+        r#""file":{"bytes":"aGk=","filename":"a.csv"}"#,
+        r#""file":{"bytes":"aGk=","name":"a.csv","filename":"b.csv"}"#,
+        r#""file":{"bytes":"aGk="},"filename":"a.csv""#,
+    ] {
+        assert_eq!(parts(named).unwrap().remove(0).filename.as_deref(), Some("a.csv"), "{named}");
+    }
+}
+
+/// Many programs write all members of their own data type.
+#[test]
+fn members_without_content_change_nothing() {
+    for content in [
+        r#""text":"a","data":null,"file":null,"url":null,"parts":null"#,
+        r#""text":"a","file":"src/a.rs","name":7"#,
+        r#""parts":[{"text":"a","data":null,"url":{}}],"data":null"#,
+        r#""text":"a","media_type":null,"mimeType":[]"#,
+    ] {
+        assert_eq!(contents(content).unwrap(), [Content::Text("a".to_owned())], "{content}");
+    }
+    let typed = r#""file":{"bytes":"aGk=","media_type":"a/b","mediaType":"a/b","mimeType":"a/b"}"#;
+    assert_eq!(parts(typed).unwrap().remove(0).media_type.as_deref(), Some("a/b"));
+}
+
 #[test]
 fn malformed_artifact_parts_are_rejected() {
     for content in [
         r#""parts":[]"#,
         r#""parts":[{"text":1}]"#,
+        r#""parts":[{"text":"a"},{}]"#,
+        r#""text":1,"data":{}"#,
         r#""file":{"bytes":"?"}"#,
         r#""file":{"bytes":"aGk=","text":"hi"}"#,
         r#""file":{"path":"a","text":"hi"}"#,

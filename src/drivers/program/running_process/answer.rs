@@ -8,6 +8,7 @@ use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::model::program::ProgramSpec;
 use algonius_actors::ports::ledger::LedgerError;
+use algonius_protocols::{LineItem, read_json_line};
 use serde_json::Value;
 
 use crate::drivers::files::scratch_dir::{FileContents, ProgramFile};
@@ -100,17 +101,42 @@ async fn record_answer(
 
 /// Returns the value at a JSON pointer: a string as it is, anything else as compact JSON. A null is no answer.
 fn value_at(document: &str, pointer: &str) -> Option<String> {
-    let document: Value = serde_json::from_str(document).ok()?;
-    match document.pointer(pointer)? {
+    match parse_document(document)?.pointer(pointer)? {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     }
 }
 
+/// Parses a document, which may have the same noise as a line of events: a byte order mark, escape sequences of a
+/// terminal, or an unpaired surrogate.
+fn parse_document(text: &str) -> Option<Value> {
+    if let Ok(document) = serde_json::from_str(text) {
+        return Some(document);
+    }
+    match <[LineItem; 1]>::try_from(read_json_line(text.as_bytes())) {
+        Ok([LineItem::Object(document)]) => Some(document),
+        Ok([LineItem::Unread(_)]) | Err(_) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::value_at;
+
+    #[test]
+    fn a_document_with_noise_is_read() {
+        for document in [
+            "\u{feff}{\"a\": \"b\"}",
+            "\u{1b}[?2004h{\n  \"a\": \"b\"\n}\n\u{1b}[0m",
+            r#"{"a": "b", "odd": "\ud83d"}"#,
+        ] {
+            assert_eq!(value_at(document, "/a").as_deref(), Some("b"), "{document:?}");
+        }
+        for document in [r#"{"a": "b"} {"a": "c"}"#, r#"{"a": "b""#, r#"note {"a": "b"}"#] {
+            assert_eq!(value_at(document, "/a"), None, "{document}");
+        }
+    }
 
     #[test]
     fn a_json_pointer_gives_raw_strings_and_other_values_as_json() {

@@ -1,5 +1,7 @@
 //! Replays of recorded real programs, with their expected outcomes.
 
+mod incomplete_answers;
+
 use std::path::PathBuf;
 
 use algonius_actors::model::code::Code;

@@ -20,6 +20,7 @@ use crate::platform::template::ExecutionValues;
 const METHOD_NOT_FOUND: i64 = -32601;
 
 const INVALID_OUTPUT: &str = "its output is no longer valid JSON-RPC";
+const UNKNOWN_RESPONSE: &str = "the agent answered another call than the present one";
 const NO_ANSWER: &str = "the answer was not where `json_rpc.result` says";
 
 /// Progress of the call.
@@ -47,6 +48,7 @@ pub(in crate::drivers) struct RpcTurn {
     /// True if notifications brought some of the answer.
     has_text: bool,
     has_warned: bool,
+    has_warned_of_response: bool,
 }
 
 impl RpcTurn {
@@ -74,6 +76,7 @@ impl RpcTurn {
             request_id: number + 2,
             has_text: false,
             has_warned: false,
+            has_warned_of_response: false,
             spec: Arc::new(spec.clone()),
         })
     }
@@ -141,7 +144,11 @@ impl RpcTurn {
             (None, Some(id)) if self.is_own_id(&id) => self.handle_response(message),
             // An error without an id is about a message that could not be read; there is only one call.
             (None, None) if message.contains_key("error") => self.handle_response(message),
-            (None, Some(_)) => Vec::new(),
+            (None, Some(_)) => {
+                let is_first = !std::mem::replace(&mut self.has_warned_of_response, true);
+                let warning = is_first.then(|| StdioStep::Warn(UNKNOWN_RESPONSE.to_owned()));
+                warning.into_iter().collect()
+            }
             (None, None) => self.warn(),
         }
     }
@@ -152,8 +159,12 @@ impl RpcTurn {
         } else {
             self.request_id
         };
-        id.as_u64() == Some(current_id)
-            || id.as_str().is_some_and(|id| id == current_id.to_string())
+        let id = match id {
+            Value::String(id) => id.clone(),
+            // Some libraries write every number with a fraction.
+            id => id.as_f64().map(|id| id.to_string()).unwrap_or_default(),
+        };
+        id == current_id.to_string()
     }
 
     /// Answers a request of the program with an error: the service offers no methods.

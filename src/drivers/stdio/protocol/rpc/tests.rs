@@ -98,8 +98,10 @@ fn a_program_is_initialized_once_before_its_calls() {
     let mut rpc = exchange(&ready, 0);
     let first: Value = serde_json::from_slice(&rpc.take_first_bytes()).unwrap();
     assert_eq!((&first["id"], &first["method"]), (&json!(1), &json!("initialize")));
-    let steps =
-        step_texts(&mut rpc, &[json!({"id": 2, "result": 1}), json!({"id": 1, "result": {}})]);
+    // A response to a call that was not made yet is no answer.
+    let early = step_texts(&mut rpc, &[json!({"id": 2, "result": 1})]);
+    assert_eq!(early, ["warn the agent answered another call than the present one"]);
+    let steps = step_texts(&mut rpc, &[json!({"id": 1, "result": {}})]);
     assert_eq!(steps.len(), 2, "{steps:?}");
     assert!(steps[0].contains("\"ready\"") && !steps[0].contains("id"), "{steps:?}");
     assert!(steps[1].contains("\"ask\"") && steps[1].contains("\"id\":2"), "{steps:?}");
@@ -144,5 +146,25 @@ fn a_call_is_cancelled_by_its_id_or_as_configured() {
         let bytes = exchange(&spec, 3).interrupt_bytes().unwrap();
         let written: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(written["params"], expected);
+    }
+}
+
+#[test]
+fn a_response_to_another_call_is_a_warning() {
+    for message in [
+        json!({"id": 7, "result": {"answer": "another"}}),
+        json!({"id": 2.5, "result": {"answer": "another"}}),
+    ] {
+        let mut rpc = exchange(&spec(), 0);
+        let steps = step_texts(&mut rpc, &[message.clone(), message.clone()]);
+        assert!(
+            matches!(&*steps, [warning] if warning.starts_with("warn ")),
+            "{message}: {steps:?}"
+        );
+    }
+    for id in [json!(2), json!(2.0), json!("2")] {
+        let mut rpc = exchange(&spec(), 0);
+        let steps = step_texts(&mut rpc, &[json!({"id": id, "result": {"answer": "a"}})]);
+        assert_eq!(steps, ["text a", "end"], "{id}");
     }
 }
