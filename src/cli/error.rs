@@ -42,6 +42,9 @@ pub(super) enum CliError {
     /// The response is not one of this service.
     #[error("the answer is not one of this service: {reason}")]
     UnexpectedResponse { reason: &'static str },
+    /// Another program answered, such as a proxy.
+    #[error("the answer is not one of this service: HTTP {status}, {media_type}")]
+    ForeignResponse { status: u16, media_type: String },
     /// The service refused the request.
     #[error("{}\n  hint: {} ({})", .0.message, .0.hint, .0.code)]
     Refused(ErrorBody),
@@ -182,6 +185,7 @@ impl CliError {
             | Self::Insecure { .. }
             | Self::ConnectionLost { .. }
             | Self::UnexpectedResponse { .. }
+            | Self::ForeignResponse { .. }
             | Self::ChecksFailed { .. }
             | Self::File { .. }
             | Self::Start(_)

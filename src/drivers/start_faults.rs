@@ -141,16 +141,26 @@ pub(in crate::drivers) async fn explain_failed_wrapper(
         is_unexecuted && program.user.is_some() && message.ends_with("Permission denied");
     let hidden = program.sandbox.hidden.clone();
     let places = StartPlaces::for_agent(program, working_dir, hidden);
-    let program = program.command.clone();
+    let cause = find_unexecuted_cause(program.command.clone(), places, message).await;
+    let user_failure = || is_refused.then(|| Failure::new(Code::NotStarted, USER_REFUSED));
+    cause.or_else(user_failure).unwrap_or(failure)
+}
+
+/// Returns the cause for which a wrapper with this `message` did not execute the program, if a file of the program or
+/// the sandbox is the cause.
+pub(in crate::drivers) async fn find_unexecuted_cause(
+    program: PathBuf,
+    places: StartPlaces,
+    message: &str,
+) -> Option<Failure> {
+    let is_unexecuted = message.starts_with(WRAPPER_EXEC_MESSAGE);
     let find = move || {
         // The wrapper executes files of other formats by a shell.
         let fault = ProgramFault::find_definite(&program, None).filter(|fault| !fault.is_format());
         let failure = fault.map(|fault| unexecutable_failure(&fault));
         failure.or_else(|| places.find_hidden_failure(&program).filter(|_| is_unexecuted))
     };
-    let cause = run_bounded(find).await.flatten();
-    let user_failure = || is_refused.then(|| Failure::new(Code::NotStarted, USER_REFUSED));
-    cause.or_else(user_failure).unwrap_or(failure)
+    run_bounded(find).await.flatten()
 }
 
 /// Replaces the failure of a start by its cause, if the working folder, the file of the program or its sandbox is the

@@ -194,7 +194,7 @@ done
     fs::write(service.setup.test_folder().join("run/algonius/other"), "of another").unwrap();
     let task = service.send("one", "go").await;
     let artifacts = task["artifacts"].as_array().unwrap();
-    assert_eq!((task_state(&task).as_str(), artifacts.len()), ("completed", 1), "{task}");
+    assert_eq!((task_state(&task).as_str(), artifacts.len()), ("failed", 1), "{task}");
     // The service does not deliver hidden files or the ledger that an agent names in its
     // events
     assert_eq!(artifacts[0]["parts"][0]["file"]["name"], "seen");

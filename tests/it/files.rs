@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{task_id, task_state};
+use crate::harness::client::{failed_with, task_id, task_outcome, task_state};
 use crate::harness::{Service, Setup};
 
 /// Runs a script in `HERE/home` that tells in events what it made.
@@ -54,9 +54,8 @@ async fn a_link_to_an_outside_file_is_not_delivered() {
     let (text, encoded) = ("what nobody is to read", "d2hhdCBub2JvZHkgaXMgdG8gcmVhZA==");
     fs::write(service.setup.test_folder().join("diary"), text).unwrap();
     let task = service.send("maker", "go").await;
-    let names: Vec<_> =
-        task["artifacts"].as_array().unwrap().iter().map(|artifact| &artifact["name"]).collect();
-    assert_eq!((task_state(&task).as_str(), names), ("completed", vec![&json!("answer")]));
+    assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{task}");
+    assert!(!task["artifacts"].to_string().contains("stolen"), "{task}");
     let record = service.execution(&task_id(&task)).await;
     let reason = "was not delivered: it is outside the folders of the agent and of the execution";
     let expected = [format!("the file `link.txt` {reason}"), format!("the file `diary` {reason}")];

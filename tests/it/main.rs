@@ -72,6 +72,7 @@ mod paused_time_store;
 mod persistent_processes;
 mod presets;
 mod pressure;
+mod printed_answers;
 mod queue_positions;
 mod quota;
 mod raw_answer;

@@ -148,6 +148,29 @@ async fn every_invalid_body_has_its_code_and_its_id() {
 }
 
 #[tokio::test]
+async fn an_unknown_member_of_an_execution_request_is_refused() {
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let part = json!({"text": "a", "filename": "f", "mediaType": "text/plain", "metadata": {}});
+    let body = json!({"agent": "echo", "parts": [part], "wait": 10});
+    let response = service.post("/api/v1/executions", &body.to_string()).await;
+    assert_eq!(response.status, 200, "{}", response.json());
+    for (body, named) in [
+        (json!({"agent": "echo", "parts": [part, {"text": "b", "name": "f"}]}), "`parts[1]`"),
+        (json!({"agent": "echo", "parts": [{"text": "b", "kind": "text"}]}), "`parts[0]`"),
+        (json!({"agent": "echo", "parts": [{"raw": "YQ==", "mimeType": "a/b"}]}), "`parts[0]`"),
+        (json!({"agent": "echo", "parts": [7]}), "parts"),
+        (json!({"agent": "echo", "text": "a", "prompt": "b"}), "an object with `agent`"),
+    ] {
+        let response = service.post("/api/v1/executions", &body.to_string()).await;
+        let document = response.json();
+        assert_eq!((response.status, &document["code"]), (400, &json!("invalid-params")), "{body}");
+        assert!(document.to_string().contains(named), "{body}: {document}");
+    }
+    let executions = &service.get("/api/v1/executions").await.json()["executions"];
+    assert_eq!(executions.as_array().unwrap().len(), 1, "{executions}");
+}
+
+#[tokio::test]
 async fn an_id_is_returned_unchanged() {
     let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     for id in

@@ -238,3 +238,27 @@ async fn delete(service: &Service, id: &str) -> TestResponse {
 fn team_config(members: &[&str]) -> String {
     format!("[agents.crew]\nkind = 'team'\nteam.steps = {members:?}\n")
 }
+
+#[tokio::test]
+async fn a_step_that_does_not_get_files_is_reported() {
+    let agents = r#"
+[agents.drawer]
+command = "printf"
+args = ["%s", '{"type":"artifact","parts":[{"text":"the plan"},{"file":{"text":"x","name":"plan.pdf"}}]}']
+output = "events"
+access = "read-only"
+[agents.reviewer]
+command = "cat"
+access = "read-only"
+[agents.crew]
+kind = "team"
+team.steps = ["drawer", "reviewer"]
+"#;
+    let service = Service::start(agents).await;
+    let task = service.send("crew", "go").await;
+    assert_eq!(task_outcome(&task), completed_with("the plan"));
+    let warnings = &task["metadata"]["warnings"];
+    let expected = "the answer before the step `reviewer` has a file or an address, which the step \
+                    does not get (1 in all)";
+    assert_eq!(warnings, &json!([expected]), "{task}");
+}

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed_with, failed_with, message_params, task_id, task_outcome};
-use crate::harness::{Service, Setup};
+use crate::harness::{Service, Setup, fake_agent_config};
 
 /// Agent whose program writes these bytes: id, `output`, bytes.
 type OutputCase = (String, &'static str, Vec<u8>);
@@ -312,5 +312,52 @@ async fn a_question_without_readable_words_fails() {
     for (id, ..) in &cases {
         let task = service.send(id, "hello").await;
         assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{id}: {task}");
+    }
+}
+
+/// Answers of agents over ACP that are no text.
+#[tokio::test]
+async fn an_image_of_an_interactive_agent_is_in_the_task() {
+    let settings = "protocol = 'acp'\nretry.max = 0";
+    let service = Service::start(&fake_agent_config("painter", "acp", settings)).await;
+    let task = service.send("painter", "[[image aGkh]]").await;
+    let file = json!({"bytes": "aGkh", "mimeType": "image/png"});
+    let part = json!({"kind": "file", "file": file});
+    let parts: Vec<_> = task["artifacts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|artifact| &artifact["parts"][0])
+        .collect();
+    assert_eq!(
+        (task["status"]["state"].as_str(), parts),
+        (Some("completed"), vec![&part]),
+        "{task}"
+    );
+    let task = service.send("painter", "[[say look]] [[image not-base64]]").await;
+    assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{task}");
+    assert!(message_text(&task).contains("not base64: not-base64"), "{task}");
+}
+
+/// A status in a final state is more than progress.
+#[tokio::test]
+async fn a_final_status_has_the_effect_of_its_state() {
+    let status = |state: &str| {
+        format!("{{\"type\":\"status\",\"state\":\"{state}\",\"text\":\"so it is\"}}\n")
+            .into_bytes()
+    };
+    let cases: Vec<OutputCase> = ["failed", "rejected", "input-required", "working"]
+        .map(|state| (state.to_owned(), "events", status(state)))
+        .into();
+    let service = start_service(&cases).await;
+    for (id, state) in [
+        ("failed", "failed"),
+        ("rejected", "rejected"),
+        ("input-required", "input-required"),
+        ("working", "completed"),
+    ] {
+        let task = service.send(id, "hello").await;
+        assert_eq!(task["status"]["state"], state, "{id}: {task}");
+        assert_eq!(message_text(&task).contains("so it is"), id != "working", "{id}: {task}");
     }
 }

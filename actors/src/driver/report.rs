@@ -28,7 +28,7 @@ pub use self::output_writer::{OutputWriter, split_into_chunks};
 pub use self::redacted_tail::RedactedTail;
 pub use self::replay_filter::ReplayFilter;
 pub use self::step_records::StepTextEnd;
-pub(crate) use self::stored_output::StoredOutput;
+pub(crate) use self::stored_output::{AnswerText, StoredOutput};
 pub(crate) use self::usage_records::UsageCounters;
 pub use self::write_buffer::WriteBuffer;
 

@@ -52,10 +52,20 @@ pub struct ClientRequest {
 pub struct RemoteError {
     /// Message of the agent, raw; empty if it gave none.
     pub message: String,
+    /// True if the answer is not one of A2A; the message is the reason then.
+    pub is_foreign: bool,
     /// Number of the error in JSON-RPC.
     pub json_rpc_code: Option<i64>,
     /// Code of this project, if the agent belongs to a service of this project.
     pub code: Option<Code>,
+}
+
+impl RemoteError {
+    /// Returns the error of an answer of something that does not speak JSON-RPC.
+    fn for_foreign_answer() -> Self {
+        let message = "it has neither `result` nor `error`".to_owned();
+        Self { message, is_foreign: true, ..Self::default() }
+    }
 }
 
 /// Version and binding of a client.
@@ -201,10 +211,9 @@ impl ClientDialect {
             (_, _, Some(error)) => Err(error),
             (RemoteBinding::HttpJson, answer, None) => Ok(answer),
             (RemoteBinding::JsonRpc, Value::Object(mut answer), None) => {
-                // Neither a result nor an error: the other side does not speak JSON-RPC.
-                answer.remove("result").ok_or_else(RemoteError::default)
+                answer.remove("result").ok_or_else(RemoteError::for_foreign_answer)
             }
-            (RemoteBinding::JsonRpc, _, None) => Err(RemoteError::default()),
+            (RemoteBinding::JsonRpc, _, None) => Err(RemoteError::for_foreign_answer()),
         }
     }
 
@@ -263,7 +272,9 @@ pub fn find_error(answer: &Value) -> Option<RemoteError> {
     let code_name = detail.and_then(|detail| detail.pointer("/metadata/code"));
     let code_name = code_name.or_else(|| error.get("code")).and_then(Value::as_str);
     Some(RemoteError {
-        message: error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        // Many gateways have a text in place of the object.
+        message: error.get("message").unwrap_or(error).as_str().unwrap_or_default().to_owned(),
+        is_foreign: false,
         json_rpc_code: error.get("code").and_then(Value::as_i64),
         code: code_name.and_then(Code::parse),
     })

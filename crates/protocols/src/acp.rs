@@ -1,6 +1,7 @@
 //! Agent Client Protocol, version 1.
 
 mod client_state;
+mod content_block;
 mod opening;
 mod prompt;
 mod replay;

@@ -44,6 +44,7 @@ pub use connection::{Connection, DEFAULT_MAX_LINE_BYTES};
 pub use json_line::{
     LineItem, UnreadText, has_too_many_values, has_type, may_have_type, read_json_line,
 };
+pub use model::answer_content::{AnswerContent, ContentValue};
 pub use model::command::{
     ClientInfo, Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, ResourceBody,
     SessionStart,

@@ -9,7 +9,10 @@ use clap::{ArgMatches, Command};
 
 use crate::cli::output::lossy_text::{invalid_byte_count, replacement_note};
 
-/// Parses the arguments of a command. If one that must be a text is not UTF-8, all of them are converted to texts.
+/// Greatest number of arguments that are examined one by one.
+const MAX_EXAMINED_ARGUMENTS: usize = 64;
+
+/// Parses the arguments of a command. Those that must be texts and are not UTF-8 are converted.
 pub(super) fn parse(
     command: &mut Command,
     arguments: Vec<OsString>,
@@ -18,9 +21,21 @@ pub(super) fn parse(
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {}
         parsed => return parsed,
     }
-    let count = arguments.iter().map(|argument| invalid_byte_count(argument.as_bytes())).sum();
-    let texts = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
-    let matches = command.try_get_matches_from_mut(texts)?;
+    let mut accepted: Vec<OsString> =
+        arguments.iter().map(|argument| argument.to_string_lossy().into_owned().into()).collect();
+    let invalid = arguments.iter().enumerate().filter(|(_, argument)| argument.to_str().is_none());
+    for (index, argument) in invalid.take(MAX_EXAMINED_ARGUMENTS) {
+        let mut candidate = accepted.clone();
+        candidate.splice(index..=index, [argument.clone()]);
+        if command.try_get_matches_from_mut(&candidate).is_ok() {
+            accepted = candidate; // It is a path.
+        }
+    }
+    let count_changed = |(old, new): (&OsString, &OsString)| {
+        if old == new { 0 } else { invalid_byte_count(old.as_bytes()) }
+    };
+    let count = arguments.iter().zip(&accepted).map(count_changed).sum();
+    let matches = command.try_get_matches_from_mut(accepted)?;
     if let Some(note) = replacement_note("the arguments", count) {
         _ = writeln!(io::stderr(), "{note}"); // The command itself reports that its output is closed.
     }
@@ -48,6 +63,10 @@ mod tests {
         let matches = parse_latin(&[b"caf\xe9"]).unwrap();
         assert_eq!(matches.get_one::<String>("text").unwrap(), "caf\u{fffd}");
         let matches = parse_latin(&[b"tea", b"--path", b"/caf\xe9"]).unwrap();
+        let path = matches.get_one::<OsString>("path").unwrap();
+        assert_eq!(path.as_bytes(), b"/caf\xe9");
+        let matches = parse_latin(&[b"caf\xe9", b"--path", b"/caf\xe9"]).unwrap();
+        assert_eq!(matches.get_one::<String>("text").unwrap(), "caf\u{fffd}");
         let path = matches.get_one::<OsString>("path").unwrap();
         assert_eq!(path.as_bytes(), b"/caf\xe9");
         assert_eq!(

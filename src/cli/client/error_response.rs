@@ -16,6 +16,15 @@ pub(crate) fn take_rpc_result(mut response: Value) -> Result<Value, CliError> {
     }
 }
 
+/// Returns true for an error response that has neither a code nor a message where this service has them.
+pub(super) fn is_foreign(bytes: &[u8]) -> bool {
+    match parse_error_response(bytes) {
+        CliError::Refused(ErrorBody { code, message, .. }) => code.is_empty() && message.is_empty(),
+        CliError::UnexpectedResponse { .. } => true,
+        _ => false,
+    }
+}
+
 /// Converts an error response in either of the two formats.
 pub(super) fn parse_error_response(bytes: &[u8]) -> CliError {
     let Ok(document) = serde_json::from_slice::<Value>(bytes) else {

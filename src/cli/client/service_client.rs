@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::connector;
 use super::connector::HttpClient;
-use super::error_response::parse_error_response;
+use super::error_response::{is_foreign, parse_error_response};
 use crate::cli::error::CliError;
 use crate::config;
 
@@ -172,7 +172,12 @@ impl ServiceClient {
         let retry_after =
             retry_after.and_then(|retry_after| retry_after.to_str().ok()?.parse().ok());
         let is_success = response.status().is_success();
-        Ok(ServiceResponse { is_success, is_stream, retry_after, body: response.into_body() })
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+        let kind = ResponseKind {
+            status: response.status().as_u16(),
+            media_type: content_type.unwrap_or("without a media type").to_owned(),
+        };
+        Ok(ServiceResponse { is_success, is_stream, retry_after, kind, body: response.into_body() })
     }
 }
 
@@ -182,13 +187,22 @@ pub(super) struct ServiceResponse {
     is_stream: bool,
     /// Number of seconds to wait before the next attempt, if the service refused because of too many requests.
     retry_after: Option<u64>,
+    kind: ResponseKind,
     body: Incoming,
+}
+
+/// Facts about a response that name the program which sent it.
+struct ResponseKind {
+    status: u16,
+    media_type: String,
 }
 
 impl ServiceResponse {
     /// Reads the error from the response.
     async fn into_error(self) -> CliError {
+        let ResponseKind { status, media_type } = self.kind;
         match collect(self.body).await {
+            Ok(bytes) if is_foreign(&bytes) => CliError::ForeignResponse { status, media_type },
             Ok(bytes) => match (parse_error_response(&bytes), self.retry_after) {
                 (CliError::Refused(error_body), Some(seconds)) => {
                     CliError::TooManyRequests { error_body, seconds }

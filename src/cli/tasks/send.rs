@@ -1,5 +1,6 @@
 //! `algonius send`: sends a message to an agent and prints the answer.
 
+mod answer_content;
 mod answer_printer;
 mod pending_question;
 mod published_interaction;
@@ -15,6 +16,7 @@ use serde_json::{Map, Value, json};
 use streamed_send::StreamedSend;
 use uuid::Uuid;
 
+use self::answer_content::PrintedAnswer;
 use crate::cli::args::send::SendArgs;
 use crate::cli::client::ServiceClient;
 use crate::cli::client::stderr_tail::fetch_stderr_tail;
@@ -39,6 +41,7 @@ pub(crate) async fn run(
     if out.is_json() {
         out.print_json(&task);
     }
+    let task = answer_content::to_task(task);
     let state = text_at(&task, "/status/state");
     if matches!(state, "submitted" | "working") && (!is_blocking || out.is_json()) {
         if !out.is_json() {
@@ -79,7 +82,11 @@ async fn report_outcome(
         }
     }
     if state == "completed" {
-        print(&artifact_text(task));
+        let PrintedAnswer { text, notes } = PrintedAnswer::of_task(task);
+        print(&text);
+        if !out.is_json() {
+            notes.iter().for_each(|note| out.print_note(&format!("note: {note}")));
+        }
         return check_task_output(text_at(task, "/id"), out);
     }
     let error_body = error_body(task);
@@ -192,15 +199,6 @@ fn read_standard_input(out: &CliOutput) -> Result<String, CliError> {
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).map_err(|source| CliError::Input { source })?;
     Ok(lossy_text::decode("standard input", bytes, out))
-}
-
-/// Returns the text of all artifacts.
-fn artifact_text(task: &Value) -> String {
-    let array = |value: &Value, name: &str| {
-        value.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
-    };
-    let parts = array(task, "artifacts").into_iter().flat_map(|artifact| array(&artifact, "parts"));
-    parts.filter_map(|part| part.get("text").and_then(Value::as_str).map(str::to_owned)).collect()
 }
 
 /// Returns the error of a task, if its status has one.

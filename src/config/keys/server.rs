@@ -166,7 +166,7 @@ pub(crate) fn read(
     let tls = tls::read(table);
     let known_data_dir = data_dir(table);
     let data_dir = known_data_dir.clone().unwrap_or_default();
-    let runtime_dir = absolute_path(table, "runtime_dir");
+    let runtime_dir = absolute_utf8_path(table, "runtime_dir");
     let token_file = absolute_path(table, "token_file");
     let request_access = access::read(table);
     let url = public_url(table);
@@ -296,10 +296,22 @@ fn absolute_path(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf
     Some(section.reader.resolve(&path.value))
 }
 
+/// Reads a path below which programs have files. They get its name in variables, arguments and JSON.
+fn absolute_utf8_path(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
+    let position = section.position.below(key).unprintable();
+    let path = absolute_path(section, key)?;
+    if path.to_str().is_none() {
+        let diagnostic = new_diagnostic("the whole path is not UTF-8, so programs cannot get it")
+            .with_hint("write an absolute path, or rename the folder of the configuration");
+        section.reader.error(&position, diagnostic);
+    }
+    Some(path)
+}
+
 /// Returns the directory of the ledger: as configured, or in the user's state directory.
 fn data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
     let reader = section.reader;
-    let found = absolute_path(section, "data_dir")
+    let found = absolute_utf8_path(section, "data_dir")
         .or_else(|| default_data_dir(&|name| reader.env(name).map(OsString::from)));
     if found.is_none() {
         let diagnostic = "is needed where neither XDG_STATE_HOME nor HOME is set";

@@ -1,5 +1,8 @@
 //! Tests of rules that depend on the machine: its programs, variables and folders.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
 use super::*;
 
 #[test]
@@ -259,6 +262,34 @@ fn a_variable_that_is_not_utf_8_is_an_error() {
     let faults = load(&file, &latin_home).unwrap_err().to_string();
     let text = "the variable `HOME` of the service's environment is not UTF-8";
     assert_eq!(faults.matches(text).count(), 1, "{faults}");
+}
+
+#[test]
+fn folders_whose_paths_programs_cannot_get_are_errors() {
+    let outer_folder = tempfile::tempdir().unwrap();
+    let folder = outer_folder.path().join(OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir(&folder).unwrap();
+    let not_utf8 = "the whole path is not UTF-8, so programs cannot get it";
+    for (lines, expected) in [
+        ("[server]\ndata_dir = \"data\"\n", Some(("server.data_dir", not_utf8))),
+        ("[server]\nruntime_dir = \"run\"\n", Some(("server.runtime_dir", not_utf8))),
+        (
+            "working_dir = \".\"\nprotocol = \"acp\"\n",
+            Some(("agents.a.working_dir", "the path is not UTF-8, which `protocol` requires")),
+        ),
+        // Programs get these folders from the system, byte for byte.
+        ("working_dir = \".\"\n", None),
+        ("[server]\ntoken_file = \"token\"\n", None),
+    ] {
+        let faults = load_in(&folder, &format!("{CAT}{lines}")).err();
+        let faults = faults.map(|faults| faults.to_string()).unwrap_or_default();
+        match expected {
+            Some((key, text)) => {
+                assert!(faults.contains(&format!("{key}: {text}")), "{lines}: {faults}");
+            }
+            None => assert_eq!(faults, "", "{lines}"),
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One line of a program's events, in the program's own form.
 
 mod content;
+mod event_forms;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub(in crate::drivers) use self::content::EventContent;
+use self::event_forms::{COMPLETED, is_final};
 pub(super) use super::failure::ReportedFailure;
 
 /// Types of events whose loss makes the result of a run incomplete; of status events, only some.
@@ -72,17 +74,13 @@ impl EventLine {
         if !has_too_many_values(&self.bytes)
             && let Ok(event) = serde_json::from_slice::<ProgramEvent>(&self.bytes)
             && !matches!(event, ProgramEvent::Unknown)
-            && !event.lacks_content()
+            && !event.may_have_other_form()
         {
             return vec![event];
         }
-        let events = self.parse_objects(is_result_event, &RESULT_TYPES).into_iter();
-        events
-            .map(|parsed| {
-                parsed
-                    .and_then(|object| parse_event(&object))
-                    .unwrap_or_else(ProgramEvent::Malformed)
-            })
+        let objects = self.parse_objects(is_result_event, &RESULT_TYPES).into_iter();
+        objects
+            .flat_map(|parsed| parsed.map_or_else(lost_event, |object| parse_forms(&object)))
             .collect()
     }
 
@@ -113,7 +111,18 @@ impl EventLine {
     }
 }
 
-/// Returns the event of a JSON object.
+fn lost_event(error: EventParseError) -> Vec<ProgramEvent> {
+    vec![ProgramEvent::Malformed(error)]
+}
+
+/// Returns the events of a JSON object.
+fn parse_forms(object: &Value) -> Vec<ProgramEvent> {
+    let forms = event_forms::documented_forms(object).into_iter().flatten();
+    let events = forms.map(|form| parse_event(&form).unwrap_or_else(ProgramEvent::Malformed));
+    events.collect()
+}
+
+/// Returns the event of a JSON object in its documented form.
 fn parse_event(object: &Value) -> Result<ProgramEvent, EventParseError> {
     // The address of an authentication is a member of the event itself.
     let is_own_member = |name: &str| name == "url" && has_type(object, &["auth_required"]);
@@ -142,7 +151,7 @@ fn parse_event(object: &Value) -> Result<ProgramEvent, EventParseError> {
 fn is_result_event(object: &Value) -> bool {
     match object.get("type").and_then(Value::as_str) {
         Some("status") => {
-            object.get("state").is_some_and(|state| state == "completed" || !state.is_string())
+            object.get("state").is_some_and(|state| state.as_str().is_none_or(is_final))
         }
         Some(event_type) => RESULT_TYPES.contains(&event_type),
         None => false,
@@ -305,6 +314,16 @@ const fn default_true() -> bool {
 }
 
 impl ProgramEvent {
+    /// Returns true for an event that may have been written in another form than the documented one.
+    fn may_have_other_form(&self) -> bool {
+        match self {
+            Self::Status { state, .. } if state != COMPLETED && is_final(state) => true,
+            // Rare, and their other members are not known here.
+            Self::Failed(_) | Self::Rejected { .. } => true,
+            event => event.lacks_content(),
+        }
+    }
+
     /// Returns true for an event with optional content that has none, or whose content could not be read.
     const fn lacks_content(&self) -> bool {
         matches!(

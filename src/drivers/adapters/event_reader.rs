@@ -196,10 +196,14 @@ impl<'r> EventReader<'r> {
 
     /// Fails the attempt because a message of the program could not be read, unless it has failed before. `reason` is
     /// a clause that follows "the message", and `text` is what the program wrote.
-    pub(in crate::drivers) fn fail_unreadable(&mut self, (reason, text): (String, &str)) {
+    pub(in crate::drivers) fn fail_unreadable(&mut self, lost: (String, &str)) {
+        self.fail_with(self.unreadable_failure(lost));
+    }
+
+    /// Returns the failure of an attempt of which a message could not be read.
+    pub(in crate::drivers) fn unreadable_failure(&self, (reason, text): (String, &str)) -> Failure {
         let text = self.handler.label(text);
-        let unread_line = UnreadLine { line: 0, reason, text, is_result_lost: true };
-        self.fail_with(unread_line.to_failure());
+        UnreadLine { line: 0, reason, text, is_result_lost: true }.to_failure()
     }
 
     /// Closes the channels.
@@ -210,7 +214,7 @@ impl<'r> EventReader<'r> {
         self,
     ) -> impl Future<Output = Result<EventSummary, LedgerError>> {
         // An `async fn` would hold a second copy of the handler in its future, with all buffers of its redactors.
-        self.handler.close(self.lines.is_native())
+        effects::close(self.handler, self.lines.is_native())
     }
 
     async fn handle_events(&mut self, events: Vec<(u64, ProgramEvent)>) -> Result<(), LedgerError> {

@@ -6,17 +6,16 @@
 #[cfg(test)]
 mod tests;
 
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nix::fcntl::{AtFlags, OFlag, open, openat};
-use nix::sys::stat::{Mode, fstatat, mkdirat};
+use nix::fcntl::{OFlag, open, openat};
+use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
 use tokio::task::spawn_blocking;
 
@@ -45,20 +44,6 @@ pub(in crate::drivers) struct ScratchDir {
 
 /// Folder for temporary files of a confined program, in the execution's own folder.
 pub(in crate::drivers) const TEMPORARY_FOLDER: &str = ".tmp";
-
-/// Bytes that are read from the end of a file that is too long: its tail, and enough context to redact it.
-const TAIL_BYTES: u64 = 2 << 20;
-
-/// Contents of a file, or its head and tail.
-#[derive(Debug)]
-pub(in crate::drivers) struct FileContents {
-    /// Start of the file, at most as many bytes as were requested.
-    pub(in crate::drivers) head: Vec<u8>,
-    /// Number of bytes after the head that were not read.
-    pub(in crate::drivers) skipped_bytes: u64,
-    /// Bytes after the skipped ones.
-    pub(in crate::drivers) tail: Vec<u8>,
-}
 
 impl ScratchDir {
     /// Creates the folder, and its missing parents. The folder belongs to the service until
@@ -260,62 +245,6 @@ impl Drop for ScratchDir {
     }
 }
 
-/// File that a program may write in its own folder.
-#[derive(Debug, Clone)]
-pub(in crate::drivers) struct ProgramFile {
-    folder_descriptor: Arc<OwnedFd>,
-    name: CString,
-    /// User of the program, with whose permissions the file is read.
-    program_user: Option<UnixUser>,
-}
-
-impl ProgramFile {
-    /// Returns the file with this name, which contains no `/`.
-    ///
-    /// # Errors
-    /// Fails if the name has a zero byte.
-    pub(in crate::drivers) fn new(
-        folder: &ScratchDir,
-        name: &OsStr,
-        program_user: Option<UnixUser>,
-    ) -> io::Result<Self> {
-        let name = CString::new(name.as_bytes()).map_err(io::Error::other)?;
-        Ok(Self { folder_descriptor: folder.descriptor(), name, program_user })
-    }
-
-    /// Returns the length of the file in bytes, or zero if there is none.
-    pub(in crate::drivers) fn length(&self) -> u64 {
-        let metadata =
-            fstatat(&self.folder_descriptor, self.name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
-        metadata.map_or(0, |metadata| metadata.st_size.unsigned_abs())
-    }
-
-    /// Reads the first `limit` bytes of the file, and the end of a longer file. Returns `None` if there is no regular
-    /// file.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read.
-    pub(in crate::drivers) fn read_contents(
-        &self,
-        limit: usize,
-    ) -> io::Result<Option<FileContents>> {
-        let opened =
-            openat(&self.folder_descriptor, self.name.as_c_str(), read_flags(), Mode::empty());
-        let Ok(mut file) = opened.map(File::from) else { return Ok(None) };
-        let metadata = file.metadata()?;
-        if !metadata.is_file() || self.program_user.is_some_and(|user| !may_read(user, &metadata)) {
-            return Ok(None);
-        }
-        let head = read_at_most(&file, limit as u64)?;
-        let head_bytes = head.len() as u64;
-        // The tail starts after the head, so no byte is recorded twice.
-        let tail_start = metadata.len().saturating_sub(TAIL_BYTES).max(head_bytes);
-        file.seek(SeekFrom::Start(tail_start))?;
-        let tail = read_at_most(&file, TAIL_BYTES)?;
-        Ok(Some(FileContents { head, skipped_bytes: tail_start - head_bytes, tail }))
-    }
-}
-
 /// Returns true if the mode lets a user without other groups read a file, or enter a folder.
 pub(in crate::drivers) fn may_read(
     UnixUser { uid, gid }: UnixUser,
@@ -332,7 +261,7 @@ pub(in crate::drivers) fn may_read(
 
 /// Returns the flags for opening a file that a program wrote: they follow no link at its path and do not wait at a
 /// pipe.
-fn read_flags() -> OFlag {
+pub(super) fn read_flags() -> OFlag {
     OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC
 }
 
@@ -372,11 +301,4 @@ fn check_permission(user: UnixUser, entry: File) -> io::Result<File> {
     // The caller refuses a pipe or a device as such.
     let is_permitted = may_read(user, &metadata) || !(metadata.is_dir() || metadata.is_file());
     if is_permitted { Ok(entry) } else { Err(io::ErrorKind::PermissionDenied.into()) }
-}
-
-fn read_at_most(file: &File, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // Bounded here and not by the length, because the program may still write to the file.
-    file.take(limit).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -119,7 +119,7 @@ impl ServerProcess {
         let (is_cut, report) = (tail.is_cut(), tail.into_text());
         let exit = self.known_exit.flatten().unwrap_or(ProcessExit::Code(0));
         let explanation =
-            sandbox_explanation((&self.server.program, &self.role), exit, ("", &report));
+            sandbox_explanation((&self.server.program, &self.role), exit, ("", &report)).await;
         let sentence = match explanation {
             Some(explanation) => format!("{sentence}; {explanation}"),
             None => sentence,

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 use tokio_rustls::rustls;
 
-use super::chat_reply::ChatCompletion;
+use super::chat_reply::{ChatCompletion, CompletionFault};
 use super::chat_request;
 use crate::drivers::adapters::failure::parse_retry_after;
 use crate::platform::http_client::{
@@ -116,11 +116,30 @@ async fn read_reply(body: Incoming) -> Result<ModelReply, CallFault> {
             CallFault::Transient { clause: "ended its reply early".to_owned() }
         }
     })?;
-    let completion: Option<ChatCompletion> =
-        serde_json::from_reader(parts.aggregate().reader()).ok();
-    completion
-        .and_then(ChatCompletion::into_reply)
-        .ok_or(CallFault::Unusable("is not a chat completion"))
+    let completion: Result<ChatCompletion, _> = serde_json::from_reader(parts.aggregate().reader());
+    let completion = completion.map_err(|error| {
+        let is_json = error.is_data();
+        CallFault::Unusable(if is_json { "is not a chat completion" } else { "is not JSON" })
+    })?;
+    completion.into_reply().map_err(|fault| match fault {
+        CompletionFault::Unusable(clause) => CallFault::Unusable(clause),
+        CompletionFault::Reported(code) => reported_fault(code),
+    })
+}
+
+/// Returns the fault for an error that the provider reports in a successful response. Many gateways give it the number
+/// of a status.
+fn reported_fault(code: Option<i64>) -> CallFault {
+    let number = code.map(|code| format!(" {code}")).unwrap_or_default();
+    let clause = format!("reported the error{number} in its reply");
+    match code {
+        Some(401) => CallFault::Refused { code: Code::NotAuthenticated, clause },
+        Some(429) => CallFault::RateLimited { until: None },
+        Some(400..=499) if code != Some(408) => {
+            CallFault::Refused { code: Code::ModelRefused, clause }
+        }
+        _ => CallFault::Transient { clause },
+    }
 }
 
 fn connection_fault(error: &hyper_util::client::legacy::Error) -> CallFault {

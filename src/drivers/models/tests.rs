@@ -212,9 +212,15 @@ async fn the_texts_of_a_list_of_parts_are_joined() {
 }
 
 #[tokio::test]
-async fn a_content_of_another_form_has_no_text() {
+async fn a_content_of_another_form_is_unusable_without_calls() {
     for content in [json!(7), json!({"text": "a"}), json!([1]), json!([{"text": 1}])] {
-        let reply = reply_of(json!({"content": content}), "stop", json!(null)).await;
-        assert_eq!(reply.text, "", "{content}");
+        let document = json!({"choices": [{"message": {"content": content}}]});
+        let provider = ScriptedProvider::start([ScriptedResponse::document(&document)]).await;
+        let unusable = CompletionError::Unusable("has a content that cannot be read".to_owned());
+        assert_eq!(complete(&provider).await, Err(unusable), "{content}");
+        let calls = json!([{"id": "c", "function": {"name": "now", "arguments": "{}"}}]);
+        let message = json!({"content": content, "tool_calls": calls});
+        let reply = reply_of(message, "tool_calls", json!(null)).await;
+        assert_eq!((reply.text.as_str(), reply.calls.len()), ("", 1), "{content}");
     }
 }

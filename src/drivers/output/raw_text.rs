@@ -69,9 +69,16 @@ impl RawTextWriter {
     /// Finishes the text.
     pub(in crate::drivers) fn close(self) -> RawText {
         match self.state {
-            TextState::Short(buffer) => RawText { text: buffer.into_text().into(), long: None },
+            TextState::Short(buffer) => RawText {
+                is_truncated: buffer.missing_bytes() > 0,
+                text: buffer.into_text().into(),
+                long: None,
+            },
             // Read back only when the attempt is judged, while it has the permit for a long text in the heap.
-            TextState::Long(long) => RawText { text: OnceLock::new(), long: Some(long) },
+            TextState::Long(long) => {
+                let is_truncated = long.missing_bytes() > 0;
+                RawText { text: OnceLock::new(), long: Some(long), is_truncated }
+            }
         }
     }
 
@@ -170,7 +177,12 @@ impl LongText {
         let count = |bytes| usize::try_from(bytes).map_err(io::Error::other);
         let mut tail = self.own_file.read_at(base + start, count(stored_length - start)?)?;
         tail.extend(self.own_file.read_at(base, count(start)?)?);
-        Ok(join_head_and_tail(head, self.missing_bytes + self.ring_bytes - stored_length, &tail))
+        Ok(join_head_and_tail(head, self.missing_bytes(), &tail))
+    }
+
+    /// Returns the number of bytes between the head and the tail.
+    const fn missing_bytes(&self) -> u64 {
+        self.missing_bytes + self.ring_bytes.saturating_sub(self.limits.tail as u64)
     }
 }
 
@@ -179,9 +191,15 @@ impl LongText {
 pub(in crate::drivers) struct RawText {
     text: OnceLock<String>,
     long: Option<LongText>,
+    is_truncated: bool,
 }
 
 impl RawText {
+    /// Returns true if bytes between the head and the tail are missing.
+    pub(in crate::drivers) const fn is_truncated(&self) -> bool {
+        self.is_truncated
+    }
+
     /// Returns true if reading the text takes much memory.
     pub(in crate::drivers) const fn is_long(&self) -> bool {
         self.long.is_some()

@@ -180,14 +180,18 @@ pub(in crate::drivers) fn describe_excess(subject: &str, excess: &Failure) -> St
 }
 
 /// Returns the part of the sandbox in the failure of a program; `None` if nothing suggests that it has one.
-pub(in crate::drivers) fn sandbox_explanation(
+pub(in crate::drivers) async fn sandbox_explanation(
     (program, role): (&BackendProgram, &BackendRole),
     exit: ProcessExit,
     (stdout, stderr): (&str, &str),
 ) -> Option<String> {
     let noun = role.noun();
     if bwrap_failed(program.confinement.isolation, exit, stdout, stderr) {
-        return Some(format!("the sandbox of the {noun} could not be created"));
+        let places = start_places(program, program.working_dir.clone());
+        let cause =
+            start_faults::find_unexecuted_cause(program.command.clone(), places, stderr).await;
+        let sentence = || format!("the sandbox of the {noun} could not be created");
+        return Some(cause.map_or_else(sentence, |cause| cause.message));
     }
     let is_confined = SandboxSubject::for_backend(program).is_confined();
     (is_confined && reports_denied_access(stderr))
@@ -201,15 +205,19 @@ async fn explain_failed_start(
     working_dir: PathBuf,
 ) -> Failure {
     let missing_failure = || missing_failure(program, role);
+    let places = start_places(program, Some(working_dir));
+    start_faults::explain_failed_start(failure, &program.command, places, missing_failure).await
+}
+
+fn start_places(program: &BackendProgram, working_dir: Option<PathBuf>) -> StartPlaces {
     let writable = program.sandbox.writable.iter().flatten().cloned();
-    let places = StartPlaces {
-        visible: writable.chain([working_dir.clone()]).collect(),
-        working_dir,
+    StartPlaces {
+        visible: writable.chain(working_dir.clone()).collect(),
+        working_dir: working_dir.unwrap_or_default(),
         search_path: None,
         hidden: program.sandbox.hidden.clone(),
         has_user: false,
-    };
-    start_faults::explain_failed_start(failure, &program.command, places, missing_failure).await
+    }
 }
 
 fn missing_failure(program: &BackendProgram, role: &BackendRole) -> Failure {

@@ -210,7 +210,7 @@ impl SessionTurn {
         };
         let EventSummary { text, reported_result, interruption, has_other_output } = summary;
         let (stdout, stderr) = (stdout.raw(), stderr.raw());
-        let (answer, ended_at) = (Some(text.raw()), reporter.now());
+        let (answer, ended_at) = (Ok(text.raw()), reporter.now());
         let attempt_outcome = AttemptOutcome {
             exit,
             answer,

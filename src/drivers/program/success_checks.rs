@@ -2,6 +2,7 @@
 //! program.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use tokio::time::timeout;
 use super::sandbox::LaunchSandbox;
 use crate::drivers::files::file_access::{AllowedFolders, PathRefusal};
 use crate::drivers::lease_commands::LeaseCommandReceiver;
+use crate::drivers::start_faults::{self, StartPlaces};
 use crate::platform::json_schema::ParsedSchema;
 
 /// Bytes that are kept of each output of a failed check.
@@ -102,7 +104,11 @@ impl CheckLaunch {
     ) -> Result<(), Failure> {
         let Self { sandbox, launch, warden, time_limit } = self;
         let launch = sandbox.apply_in_background(launch).await?;
-        let spawned = warden.launch(launch).await.map_err(|error| launch_failure(&error))?;
+        let (program, places) = (launch.program.clone(), places(&launch));
+        let spawned = match warden.launch(launch).await {
+            Ok(spawned) => spawned,
+            Err(error) => return Err(explain_launch_failure(&error, &program, places).await),
+        };
         let SpawnedProgram { stdout, stderr, exit: mut program_exit, tree, .. } = spawned;
         let outputs = [stdout, stderr].map(|pipe| {
             tokio::spawn(read_output(pipe, reporter.redacted_tail(MAX_CHECK_OUTPUT_BYTES)))
@@ -164,31 +170,76 @@ fn check_failure(description: &str) -> Failure {
     Failure::new(Code::CheckFailed, format!("the success check {description}"))
 }
 
-/// Converts an error of the launch into a failure. The lack of a process holder is no fault of the answer, and a retry
-/// would repeat the work.
-fn launch_failure(error: &io::Error) -> Failure {
-    tracing::error!(%error, "failed to start success check");
-    match (error.raw_os_error(), error.kind()) {
-        (None, io::ErrorKind::NotConnected | io::ErrorKind::ConnectionAborted) => {
-            Failure::new(Code::Interrupted, "its process holder was lost before its success check")
-        }
-        _ => check_failure("could not be started"),
+fn places(launch: &LaunchRequest) -> StartPlaces {
+    StartPlaces {
+        working_dir: launch.working_dir.clone(),
+        search_path: None,
+        hidden: Vec::new(),
+        visible: Vec::new(),
+        has_user: launch.user.is_some(),
     }
+}
+
+/// Converts an error of the launch into a failure with its cause. The lack of a process holder is no fault of the
+/// answer, and a retry would repeat the work.
+async fn explain_launch_failure(error: &io::Error, program: &Path, places: StartPlaces) -> Failure {
+    tracing::error!(%error, "failed to start success check");
+    if let (None, io::ErrorKind::NotConnected | io::ErrorKind::ConnectionAborted) =
+        (error.raw_os_error(), error.kind())
+    {
+        let message = "its process holder was lost before its success check";
+        return Failure::new(Code::Interrupted, message);
+    }
+    let missing_failure = || Failure::new(Code::NotStarted, "its program does not exist");
+    let failure = start_faults::launch_failure(error);
+    let cause = start_faults::explain_failed_start(failure, program, places, missing_failure).await;
+    check_failure(&format!("could not be started: {}", cause.message))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_lost_process_holder_is_no_fault_of_the_answer() {
+    async fn failure_of(error: &io::Error, program: &str) -> Failure {
+        let places = StartPlaces {
+            working_dir: "/".into(),
+            search_path: None,
+            hidden: Vec::new(),
+            visible: Vec::new(),
+            has_user: false,
+        };
+        explain_launch_failure(error, Path::new(program), places).await
+    }
+
+    #[tokio::test]
+    async fn a_lost_process_holder_is_no_fault_of_the_answer() {
         for (error, code) in [
             (io::ErrorKind::NotConnected.into(), Code::Interrupted),
             (io::ErrorKind::ConnectionAborted.into(), Code::Interrupted),
             (io::Error::from_raw_os_error(2), Code::CheckFailed),
             (io::Error::other("broken"), Code::CheckFailed),
         ] {
-            assert_eq!(launch_failure(&error).code, code, "{error}");
+            assert_eq!(failure_of(&error, "/bin/sh").await.code, code, "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_check_that_does_not_start_names_its_cause() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("verify.sh").display().to_string();
+        std::fs::write(&script, "#!/nonexistent/interpreter\n").unwrap();
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .unwrap();
+        let cause = |message: &str| format!("the success check could not be started: {message}");
+        for (errno, program, contained) in [
+            (2, "/nonexistent/check", "its program does not exist"),
+            (2, script.as_str(), "its interpreter `interpreter` does not exist"),
+            (11, "/bin/sh", "the machine has no room for another process"),
+            (7, "/bin/sh", "arguments and environment are longer than a process takes"),
+        ] {
+            let failure = failure_of(&io::Error::from_raw_os_error(errno), program).await;
+            assert!(failure.message.starts_with(&cause("")), "{failure}");
+            assert!(failure.message.contains(contained), "{failure}");
         }
     }
 }

@@ -98,7 +98,7 @@ impl RemoteConnections {
         accept_header: &'static str,
     ) -> Result<Response<Incoming>, RemoteFault> {
         let request =
-            build_request(remote, call, accept_header).ok_or(RemoteFault::InvalidResponse)?;
+            build_request(remote, call, accept_header).ok_or(RemoteFault::InvalidRequest)?;
         let answer = self.client.request(request).await;
         let response = answer.map_err(|error| RemoteFault::from_connection_error(&error))?;
         let status = response.status();
@@ -153,10 +153,25 @@ async fn read_document(
     response: Response<Incoming>,
 ) -> Result<Value, RemoteFault> {
     let status = response.status();
+    let media_type = media_type(&response);
     let body = read_body(response).await?;
-    let answer = serde_json::from_slice(&body).map_err(|_syntax| RemoteFault::InvalidResponse)?;
+    let answer = serde_json::from_slice(&body).map_err(|_syntax| {
+        let form = if body.is_empty() { "is empty" } else { "is not JSON" };
+        let reason = format!(
+            "the answer of the remote agent (HTTP {}, {media_type}) {form}",
+            status.as_u16()
+        );
+        RemoteFault::InvalidResponse { reason }
+    })?;
     let refused = |error| RemoteFault::Refused { status, retry_after: None, error };
     dialect(remote).parse_result(answer).map_err(refused)
+}
+
+/// Returns the media type that the remote service states.
+fn media_type(response: &Response<Incoming>) -> String {
+    let header = response.headers().get(CONTENT_TYPE).and_then(|header| header.to_str().ok());
+    let media_type = header.and_then(|header| header.split(';').next()).unwrap_or_default().trim();
+    if media_type.is_empty() { "without a media type".to_owned() } else { media_type.to_owned() }
 }
 
 async fn read_body(response: Response<Incoming>) -> Result<Bytes, RemoteFault> {

@@ -7,6 +7,7 @@ use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::remote_fault::RemoteFault;
+use crate::platform::http_client::innermost_cause;
 
 /// Greatest length of one event in bytes: an artifact of the greatest size, escaped.
 const MAX_EVENT_BYTES: usize = 64 << 20;
@@ -15,11 +16,18 @@ const MAX_EVENT_BYTES: usize = 64 << 20;
 pub(super) struct RemoteEventStream {
     body: Incoming,
     parser: EventParser,
+    /// Cause for which the stream broke.
+    break_cause: Option<String>,
 }
 
 impl RemoteEventStream {
     pub(super) fn new(body: Incoming) -> Self {
-        Self { body, parser: EventParser::default() }
+        Self { body, parser: EventParser::default(), break_cause: None }
+    }
+
+    /// Returns the cause for which the stream broke; `None` if it ended by itself.
+    pub(super) fn break_cause(&self) -> Option<&str> {
+        self.break_cause.as_deref()
     }
 
     /// Returns the document of the next event; `None` after the end of the stream, however it ended.
@@ -30,12 +38,20 @@ impl RemoteEventStream {
         loop {
             if let Some(event) = self.parser.ready_events.pop_front() {
                 let document = serde_json::from_slice(&event);
-                return document.map(Some).map_err(|_syntax| RemoteFault::InvalidResponse);
+                return document.map(Some).map_err(|_syntax| {
+                    let reason =
+                        "an event in the stream of the remote agent is not JSON".to_owned();
+                    RemoteFault::InvalidResponse { reason }
+                });
             }
             // The parser holds everything between two frames, so a dropped future loses no bytes.
             match self.body.frame().await {
                 Some(Ok(frame)) => self.parser.push(frame.data_ref().map_or(&[], |data| data))?,
-                Some(Err(_)) | None => return Ok(None),
+                Some(Err(error)) => {
+                    self.break_cause = Some(innermost_cause(&error));
+                    return Ok(None);
+                }
+                None => return Ok(None),
             }
         }
     }

@@ -151,8 +151,13 @@ impl RemoteAttempt {
     ) -> Result<RemoteEnd, ReadError> {
         let stream_start =
             self.connections.open_stream(&self.remote, ClientCall::Stream(message.clone())).await;
+        let mut break_cause = None;
         let end = match stream_start {
-            Ok(StreamStart::Events(events)) => self.read_stream(events, reader).await?,
+            Ok(StreamStart::Events(mut events)) => {
+                let end = self.read_stream(&mut events, reader).await?;
+                break_cause = events.break_cause().map(str::to_owned);
+                end
+            }
             Ok(StreamStart::Document(document)) => self.handle_result(document, reader).await?,
             // The agent does not stream. It refused the message, so the message starts no second task.
             Err(fault) if fault.is_unsupported() => self.send_message(message, reader).await?,
@@ -162,14 +167,14 @@ impl RemoteAttempt {
             (Some(end), _) => Ok(end),
             // The stream broke, which does not end the task.
             (None, Some(task)) => self.poll(task, reader).await,
-            (None, None) => Err(RemoteFault::InvalidResponse.into()),
+            (None, None) => Err(RemoteFault::for_stream_without_task(break_cause).into()),
         }
     }
 
     /// Reads a stream to its end, or to the end of the task.
     async fn read_stream(
         &self,
-        mut events: RemoteEventStream,
+        events: &mut RemoteEventStream,
         reader: &mut TaskReader<'_>,
     ) -> Result<Option<RemoteEnd>, ReadError> {
         let mut release_timer = reader.release_timer();
@@ -210,7 +215,8 @@ impl RemoteAttempt {
         reader: &mut TaskReader<'_>,
     ) -> Result<Option<RemoteEnd>, ReadError> {
         let event = dialect(&self.remote).parse_event(result);
-        Ok(reader.handle_event(event.map_err(|_foreign| RemoteFault::InvalidResponse)?).await?)
+        let event = event.map_err(|failure| RemoteFault::from_invalid_document(&failure))?;
+        Ok(reader.handle_event(event).await?)
     }
 
     /// Sends the message to an agent that does not stream.
@@ -222,7 +228,7 @@ impl RemoteAttempt {
         let result = self.connections.call(&self.remote, ClientCall::Send(message)).await?;
         let reply = dialect(&self.remote)
             .parse_send_response(result)
-            .map_err(|_foreign| RemoteFault::InvalidResponse)?;
+            .map_err(|failure| RemoteFault::from_invalid_document(&failure))?;
         let event = match reply {
             SendResponse::Task(task) => StreamEvent::Task(task),
             SendResponse::Message(message) => StreamEvent::Message(message),
@@ -251,7 +257,7 @@ impl RemoteAttempt {
             };
             faults = 0;
             let task = dialect(&self.remote).parse_task(result);
-            let task = task.map_err(|_foreign| RemoteFault::InvalidResponse)?;
+            let task = task.map_err(|failure| RemoteFault::from_invalid_document(&failure))?;
             if let Some(end) = reader.handle_event(StreamEvent::Task(task)).await? {
                 return Ok(end);
             }

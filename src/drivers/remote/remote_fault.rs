@@ -2,6 +2,7 @@
 
 use algonius_a2a::client::RemoteError;
 use algonius_actors::model::code::{Category, Code};
+use algonius_actors::model::failure::Failure;
 use hyper::StatusCode;
 use serde_json::Value;
 use tokio_rustls::rustls;
@@ -12,14 +13,19 @@ use crate::platform::http_client::{find_cause, innermost_cause};
 /// Reason why a call has no result.
 #[derive(Debug)]
 pub(super) enum RemoteFault {
-    /// There is no connection, or it broke before the answer.
+    /// There is no connection, or it broke before the answer or the first event.
     Unreachable { cause: String },
     /// The certificate of the remote service is not accepted.
     InvalidCertificate { cause: String },
     /// The remote service took too long to answer.
     Timeout,
     /// The answer is not one of A2A.
-    InvalidResponse,
+    InvalidResponse {
+        /// Sentence without the content of the answer.
+        reason: String,
+    },
+    /// The call cannot be written as an HTTP request.
+    InvalidRequest,
     /// The answer, or an event of it, is longer than this number of bytes.
     ResponseTooLong { limit: usize },
     /// The remote service refused the call.
@@ -27,6 +33,18 @@ pub(super) enum RemoteFault {
 }
 
 impl RemoteFault {
+    /// Returns the fault of a stream that ended before its first event, or broke for this cause.
+    pub(super) fn for_stream_without_task(break_cause: Option<String>) -> Self {
+        let reason = "the stream of the remote agent ended before it named a task".to_owned();
+        break_cause.map_or(Self::InvalidResponse { reason }, |cause| Self::Unreachable { cause })
+    }
+
+    /// Returns the fault of a document that breaks a rule of A2A, which the failure names.
+    pub(super) fn from_invalid_document(failure: &Failure) -> Self {
+        let reason = format!("the answer of the remote agent is not A2A: {}", failure.message);
+        Self::InvalidResponse { reason }
+    }
+
     /// Returns the fault of a request that the connection did not carry.
     pub(super) fn from_connection_error(error: &hyper_util::client::legacy::Error) -> Self {
         match find_cause::<rustls::Error>(error) {
@@ -68,9 +86,12 @@ impl RemoteFault {
                 format!("the certificate of the remote service is not accepted: {cause}"),
             ),
             Self::Timeout => ("transient", "the remote agent did not answer in time".to_owned()),
-            Self::InvalidResponse => {
-                ("permanent", "the remote agent answered with something that is not A2A".to_owned())
-            }
+            Self::InvalidResponse { reason } => ("permanent", reason.clone()),
+            Self::InvalidRequest => (
+                "permanent",
+                "the URL or the token of the remote agent cannot be part of an HTTP request"
+                    .to_owned(),
+            ),
             Self::ResponseTooLong { limit } => (
                 "permanent",
                 format!("the remote agent answered with more than {} MiB at once", limit >> 20),
@@ -81,10 +102,14 @@ impl RemoteFault {
                     "" => String::new(),
                     message => format!(": {message}"),
                 };
-                (
-                    category(*status, error),
-                    format!("the remote agent refused (HTTP {number}){detail}"),
-                )
+                let message = match status.is_success() {
+                    _ if error.is_foreign => {
+                        format!("the answer of the remote agent is not A2A{detail}")
+                    }
+                    true => format!("the remote agent returned an error{detail}"),
+                    false => format!("the remote agent refused (HTTP {number}){detail}"),
+                };
+                (category(*status, error), message)
             }
         };
         let retry_after = match self {

@@ -297,11 +297,12 @@ fn message_content(message: Message) -> EventContent {
     EventContent::Parts(message.parts.into_iter().map(from_a2a_part).collect())
 }
 
-/// Returns the text of a message in one line.
+/// Returns the content of a message in one line. Of files it has only their names.
 fn single_line_text(message: &Message) -> String {
     let texts = message.parts.iter().filter_map(|part| match &part.content {
-        PartContent::Text(text) => Some(text.as_str()),
-        _ => None,
+        PartContent::Text(text) | PartContent::Url(text) => Some(text.clone()),
+        PartContent::Data(data) => Some(data.to_string()),
+        PartContent::Raw(_) => part.filename.clone(),
     });
     texts.collect::<Vec<_>>().join(" ")
 }
@@ -315,4 +316,41 @@ fn from_a2a_part(part: A2aPart) -> Part {
         PartContent::Data(data) => Content::Data(data),
     };
     Part { content, filename, media_type }
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_a2a::v1::{Metadata, Role};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reason_has_all_parts_of_its_message() {
+        let part = |content, filename: Option<&str>| A2aPart {
+            content,
+            filename: filename.map(str::to_owned),
+            media_type: None,
+            metadata: Metadata::new(),
+        };
+        let message = Message {
+            message_id: "m".to_owned(),
+            context_id: None,
+            task_id: None,
+            role: Role::Agent,
+            parts: vec![
+                part(PartContent::Text("sign in".to_owned()), None),
+                part(PartContent::Url("https://a.example".to_owned()), None),
+                part(PartContent::Data(json!({"code": "E42"})), None),
+                part(PartContent::Raw("aGk=".to_owned()), Some("log.txt")),
+            ],
+            metadata: Metadata::new(),
+            extensions: Vec::new(),
+            reference_task_ids: Vec::new(),
+        };
+        assert_eq!(
+            single_line_text(&message),
+            r#"sign in https://a.example {"code":"E42"} log.txt"#
+        );
+    }
 }

@@ -108,7 +108,10 @@ fn render_program_call(
 struct ProgramResult {
     exit: std::io::Result<ProcessExit>,
     stdout: CollectedOutput,
-    stderr: ErrorTail,
+    /// End of the standard error.
+    stderr: String,
+    /// True if the standard error was longer.
+    is_stderr_cut: bool,
     /// Limits that the control group of the program enforced.
     refusals: CgroupRefusals,
 }
@@ -145,7 +148,8 @@ async fn run_program(
     let end = async {
         let (exit, stdout, stderr) =
             tokio::join!(wait_for_end, read_result(stdout, &*tree), ErrorTail::read(stderr));
-        ProgramResult { exit, stdout, stderr, refusals: tree.refusals() }
+        let (is_stderr_cut, stderr) = (stderr.is_cut(), stderr.into_text());
+        ProgramResult { exit, stdout, stderr, is_stderr_cut, refusals: tree.refusals() }
     };
     let result = tokio::select! {
         result = end => Ok(result),
@@ -160,7 +164,8 @@ async fn run_program(
     }
     let result = result?;
     // Redaction of 1 MiB takes longer than a task may hold its thread.
-    let text = spawn_blocking(move || result.into_text((&program, &role), &redactor)).await;
+    let explanation = result.explain_sandbox((&program, &role)).await;
+    let text = spawn_blocking(move || result.into_text(&program, explanation, &redactor)).await;
     text.unwrap_or_else(|error| {
         tracing::error!(%error, "redaction of a tool's result failed");
         Err("the result could not be redacted".to_owned())
@@ -180,13 +185,29 @@ async fn read_result(pipe: OutputPipe, tree: &dyn ProcessTree) -> CollectedOutpu
 }
 
 impl ProgramResult {
+    /// Returns the part of the sandbox in the failure of the program.
+    async fn explain_sandbox(
+        &self,
+        (program, role): (&BackendProgram, &BackendRole),
+    ) -> Option<String> {
+        let (Ok(exit), CollectedOutput::Whole(stdout)) = (&self.exit, &self.stdout) else {
+            return None;
+        };
+        if *exit == ProcessExit::Code(0) {
+            return None;
+        }
+        let stdout = String::from_utf8_lossy(stdout);
+        sandbox_explanation((program, role), *exit, (&stdout, &self.stderr)).await
+    }
+
     /// Returns the redacted output, or a redacted sentence about the failure.
     fn into_text(
         self,
-        (program, role): (&BackendProgram, &BackendRole),
+        program: &BackendProgram,
+        sandbox_explanation: Option<String>,
         redactor: &TextRedactor,
     ) -> Result<String, String> {
-        let Self { exit, stdout, stderr, refusals } = self;
+        let Self { exit, stdout, stderr, is_stderr_cut, refusals } = self;
         let CollectedOutput::Whole(stdout) = stdout else {
             return Err(
                 "the standard output exceeded 1 MiB, and the service killed the program".to_owned()
@@ -197,15 +218,13 @@ impl ProgramResult {
         if exit == ProcessExit::Code(0) {
             return Ok(redactor.redact(&stdout));
         }
-        let is_cut = stderr.is_cut();
-        let stderr = stderr.into_text();
         let mut sentence = describe_end(SUBJECT, exit, (&program.resources, refusals));
-        if let Some(text) = sandbox_explanation((program, role), exit, (&stdout, &stderr)) {
+        if let Some(text) = sandbox_explanation {
             sentence.extend(["; ", &text]);
         }
         // Many programs report their failures on the standard output.
         let report = if stderr.trim().is_empty() { &*stdout } else { &stderr };
-        if let Some(quote) = quote_end((report, is_cut), redactor) {
+        if let Some(quote) = quote_end((report, is_stderr_cut), redactor) {
             sentence.extend([": ", &quote]);
         }
         Err(sentence)

@@ -218,7 +218,7 @@ impl<'r> TaskView<'r> {
         if has_artifact || self.record.outcome != Some(Outcome::Completed) {
             return Ok(None);
         }
-        let message = self.last_message_by(MessageRole::AgentAnswer).await?;
+        let message = self.final_message_by(MessageRole::AgentAnswer).await?;
         Ok(message.map(|message| Message { task_id: None, ..message }))
     }
 
@@ -237,9 +237,9 @@ impl<'r> TaskView<'r> {
                 Ok(Some(agent_message.unwrap_or_else(|| auth_required_message(self.record))))
             }
             TaskState::Working => self.last_message_by(MessageRole::AgentProgress).await,
-            TaskState::Completed => match self.last_message_by(MessageRole::AgentOutcome).await? {
+            TaskState::Completed => match self.final_message_by(MessageRole::AgentAnswer).await? {
                 Some(message) => Ok(Some(message)),
-                None => self.last_message_by(MessageRole::AgentAnswer).await,
+                None => self.final_message_by(MessageRole::AgentOutcome).await,
             },
             TaskState::Submitted
             | TaskState::Canceled
@@ -263,6 +263,22 @@ impl<'r> TaskView<'r> {
                         .map(Some);
                 }
                 _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the latest message of the last attempt: those of failed attempts and earlier turns are no answer.
+    async fn final_message_by(&self, role: MessageRole) -> Result<Option<Message>, Failure> {
+        for event in self.events.iter().rev() {
+            if let EventKind::Message { speaker, message, pieces, .. } = &event.data
+                && *speaker == role
+                && pieces
+                    .first()
+                    .is_none_or(|piece| piece.text.attempt_id == self.record.attempt_id)
+            {
+                let read = recorded_message(self.api, self.record, role, message, pieces);
+                return read.await.map(Some);
             }
         }
         Ok(None)

@@ -78,6 +78,10 @@ fn exactly_one_content(schema: &mut Schema) {
     );
 }
 
+/// Members of a part.
+pub const PART_MEMBERS: [&str; 7] =
+    ["text", "raw", "url", "data", "filename", "mediaType", "metadata"];
+
 /// Schema of the parts of a message, abridged from A2A 1.0.
 fn parts_schema(_: &mut SchemaGenerator) -> Schema {
     let text = json!({"type": "string"});
@@ -103,6 +107,7 @@ fn parts_schema(_: &mut SchemaGenerator) -> Schema {
                 {"required": ["raw"]},
                 {"required": ["url"]},
             ],
+            "additionalProperties": false,
         },
     })
 }

@@ -7,6 +7,7 @@
 //! | instruction | effect |
 //! |---|---|
 //! | `[[say TEXT]]`, `[[think TEXT]]` | a chunk of the answer, or of thought |
+//! | `[[image BASE64]]` | an image as a chunk of the answer |
 //! | `[[message]]` | later chunks belong to another message |
 //! | `[[burst N]]` | N chunks |
 //! | `[[tool NAME kind=K command=C path=P url=U id=I]]` | requests permission, then runs: appends a line to `FAKE_ACP_RAN` and reports `completed` |

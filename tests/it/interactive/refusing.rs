@@ -1,6 +1,7 @@
 //! Answers that the service refuses, with the documented code and never with a fault of its own.
 
 use super::*;
+use crate::harness::Setup;
 
 /// Id of no interaction.
 const UNKNOWN_INTERACTION_PATH: &str = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
@@ -260,4 +261,32 @@ async fn a_policy_can_require_an_approver_other_than_the_owner() {
     assert_eq!(task_outcome(&owner.wait_for_end("coder", &task).await), completed_with("done"));
     let closed_by = fetch_interaction(&service, &question).await["closed"]["by"].take();
     assert_eq!(closed_by, json!({"source": "principal", "name": "boss", "channel": "api"}));
+}
+
+/// An ACP agent that requests a permission, and closes its input before the answer.
+const DEAF_AGENT: &str = r#"#!/bin/sh
+number() { printf %s "$1" | sed 's/.*"id":\([0-9]*\).*/\1/'; }
+read -r line; echo '{"jsonrpc":"2.0","id":'"$(number "$line")"',"result":{"protocolVersion":1,"agentCapabilities":{}}}'
+read -r line; echo '{"jsonrpc":"2.0","id":'"$(number "$line")"',"result":{"sessionId":"s"}}'
+read -r line; exec <&-
+echo '{"jsonrpc":"2.0","id":9,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","kind":"execute","rawInput":{"command":"ls"}},"options":[{"optionId":"y","name":"y","kind":"allow_once"}]}}'
+until [ -e go ]; do sleep 0.05; done
+echo '{"jsonrpc":"2.0","id":'"$(number "$line")"',"result":{"stopReason":"end_turn"}}'
+"#;
+
+#[tokio::test]
+async fn an_answer_that_the_agent_cannot_receive_is_not_delivered() {
+    let agent = "[agents.acp]\ncommand = 'HERE/acp'\nprotocol = 'acp'\nworking_dir = 'HERE/home'\n\
+                 stop_grace = 0.3\nsuccess.require_output = false\n";
+    let service = Setup::new(agent).with_executable("acp", DEAF_AGENT).start().await;
+    let task = service.start_task("acp", "go").await;
+    let question = wait_for_question(&service, &task).await;
+    let response = answer_question(&service, &question, &json!({"verdict": "allow"})).await;
+    assert_eq!(response, answered_response());
+    std::fs::write(service.setup.test_folder().join("home/go"), "").unwrap();
+    service.wait_for_end("acp", &task).await;
+    let closed = service.get(&interaction_path(&question)).await.json();
+    assert_eq!((&closed["state"], &closed["deliveredAt"]), (&json!("answered"), &Value::Null));
+    let record = service.execution(&task).await.to_string();
+    assert!(record.contains("the agent closed its standard input"), "{record}");
 }

@@ -70,14 +70,44 @@ async fn an_unreachable_remote_agent_is_a_transient_failure() {
 
 #[tokio::test]
 async fn a_remote_answer_that_is_not_a2a_is_a_permanent_failure() {
-    for answer in [
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nhome",
-        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: x\n\n",
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"result\":{}}",
-        "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+    for (answer, cause) in [
+        (
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html; a=b\r\nContent-Length: 4\r\n\r\nhome",
+            "(HTTP 200, text/html) is not JSON",
+        ),
+        (
+            "HTTP/1.1 202 OK\r\nContent-Length: 0\r\n\r\n",
+            "(HTTP 202, without a media type) is empty",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: x\n\n",
+            "an event in the stream of the remote agent is not JSON",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n",
+            "ended before it named a task",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"result\":{}}",
+            "is not A2A: ",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{\"a\":1}",
+            "is not A2A: it has neither `result` nor `error`",
+        ),
+        (
+            "HTTP/1.1 404 No\r\nContent-Type: application/json\r\nContent-Length: 16\r\n\r\n{\"error\":\"gone\"}",
+            "refused (HTTP 404): gone",
+        ),
+        (
+            "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+            "refused (HTTP 307)",
+        ),
     ] {
         let (task, _) = call_result(answer).await;
         assert_eq!(task_outcome(&task), failed_with("agent-permanent"), "{answer}: {task}");
+        let text = task.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
+        assert!(text.contains(cause), "{answer}: {text}");
     }
 }
 
@@ -89,4 +119,13 @@ async fn a_remote_rate_limit_is_respected() {
     .await;
     let text = task.to_string() + &execution.to_string();
     assert!(text.contains("rate-limit") && text.contains("\"until\""), "{text}");
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_before_its_first_event_is_transient() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100\r\n\r\n";
+    let (task, _) = call_result(head).await;
+    assert_eq!(task_outcome(&task), failed_with("agent-transient"), "{task}");
+    let text = task.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
+    assert!(text.contains("cannot be reached: "), "{text}");
 }

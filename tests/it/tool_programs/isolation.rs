@@ -1,5 +1,8 @@
 //! Sandboxes of tools, and the reports about them.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+
 use super::{AGENTS, setup, shell_call};
 use crate::harness::mock_model::MockModel;
 use crate::harness::steps::{observation_step, run_tool_calls};
@@ -76,4 +79,30 @@ async fn a_tool_that_can_change_the_configuration_is_reported() {
     let stderr = service.stderr_text();
     assert!(stderr.contains("backend program is not isolated from the service"), "{stderr}");
     assert!(stderr.contains("the tool `shell` can change the configuration"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_tool_whose_interpreter_is_hidden_names_it() {
+    if lacks_requirement("bubblewrap") {
+        return;
+    }
+    let model = MockModel::start(&[]);
+    let mut setup = setup(&model);
+    let text = AGENTS
+        .replace("MODEL", &model.base_url())
+        .replace("command = \"sh\"", "command = \"HERE/script\"")
+        .replace(
+            "writable = [\"HERE/writable\"]",
+            "isolation = \"bubblewrap\", hidden = [\"HERE/tools\"]",
+        );
+    setup.set_config_text(&text);
+    let folder = setup.test_folder().join("tools");
+    fs::create_dir(&folder).unwrap();
+    symlink("/bin/sh", folder.join("shell")).unwrap();
+    let script = format!("#!{}/shell\n", folder.display());
+    let service = setup.with_executable("script", &script).start().await;
+    let results = run_tool_calls(&service, "worker", &[shell_call("echo x")]).await;
+    let (kind, text) = &results[0];
+    let expected = "its sandbox hides its interpreter, `shell`, because of `sandbox.hidden`";
+    assert!(kind == "error" && text.contains(expected), "{text}");
 }

@@ -11,8 +11,8 @@ use crate::model::program::ProcessExit;
 pub struct AttemptOutcome<'t> {
     /// Exit status of the process.
     pub exit: ProcessExit,
-    /// Answer; `None` if the file or the location in the JSON document does not exist.
-    pub answer: Option<&'t str>,
+    /// Answer, or the reason why there is none.
+    pub answer: Result<&'t str, MissingAnswer>,
     /// True if the attempt returned more than the text of the answer: an artifact or a final message.
     pub has_other_output: bool,
     /// Standard output, as far as the limit keeps it.
@@ -23,6 +23,73 @@ pub struct AttemptOutcome<'t> {
     pub reported_result: ReportedResult,
     /// End time of the attempt.
     pub ended_at: DateTime<Utc>,
+}
+
+/// Reason why the answer is not in the place that the configuration names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingAnswer {
+    /// The execution's folder, in which the program writes its file, no longer exists.
+    FolderRemoved,
+    /// The program wrote no file.
+    FileAbsent,
+    /// The name of the file belongs to a link.
+    FileIsLink,
+    /// The name of the file belongs to something else, such as a folder or a pipe.
+    FileIsIrregular,
+    /// The file does not let the program's own user read it.
+    FileNotPermitted,
+    /// The system refused to read the file.
+    FileUnreadable,
+    /// The document is longer than the limit of the output, so only parts of it were kept.
+    DocumentTruncated,
+    /// The document is empty.
+    DocumentEmpty,
+    /// The document ends before its JSON is complete.
+    DocumentIncomplete,
+    /// The document is no JSON from this position on.
+    DocumentInvalid {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+    },
+    /// The document has nothing in the configured place.
+    MemberAbsent,
+    /// The document has `null` in the configured place.
+    MemberNull,
+}
+
+impl MissingAnswer {
+    /// Returns the failure of the attempt.
+    #[must_use]
+    pub fn to_failure(self) -> Failure {
+        let sentence = match self {
+            Self::FolderRemoved => {
+                "the folder of the answer file was removed before the program ended"
+            }
+            Self::FileAbsent => "the program wrote no answer file",
+            Self::FileIsLink => "the answer file is a link, which is not followed",
+            Self::FileIsIrregular => "the answer file is a folder or another special file",
+            Self::FileNotPermitted => {
+                "the modes of the answer file do not let the agent's user read it"
+            }
+            Self::FileUnreadable => "the answer file could not be read",
+            Self::DocumentTruncated => {
+                "the JSON with the answer is longer than `max_output_bytes`, and was truncated"
+            }
+            Self::DocumentEmpty => "the output is empty, where JSON with the answer was expected",
+            Self::DocumentIncomplete => "the JSON with the answer ends before it is complete",
+            Self::DocumentInvalid { line, column } => {
+                let message = format!(
+                    "the output is not one JSON document with the answer: line {line}, column {column}"
+                );
+                return Failure::new(Code::AnswerMissing, message);
+            }
+            Self::MemberAbsent => "the JSON has nothing where `success.json_pointer` points",
+            Self::MemberNull => "the JSON has `null` where `success.json_pointer` points",
+        };
+        Failure::new(Code::AnswerMissing, sentence)
+    }
 }
 
 /// Result that a program reports besides its answer.

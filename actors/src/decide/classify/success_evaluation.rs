@@ -3,7 +3,9 @@
 //! The sentences in this module contain no output of the program except its own failure report and a line that could
 //! not be read, both redacted.
 
-pub use crate::decide::classify::attempt_outcome::{AttemptOutcome, ReportedResult, UnreadLine};
+pub use crate::decide::classify::attempt_outcome::{
+    AttemptOutcome, MissingAnswer, ReportedResult, UnreadLine,
+};
 use crate::decide::classify::{failure_classification, tty_prompt_detection};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -120,7 +122,7 @@ fn check_fail_pattern(
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Result<(), Failure> {
     let Some(pattern) = &program.success.fail_regex else { return Ok(()) };
-    let is_match = attempt_outcome.answer.is_some_and(|text| pattern.is_match(text))
+    let is_match = attempt_outcome.answer.is_ok_and(|text| pattern.is_match(text))
         || pattern.is_match(attempt_outcome.stderr);
     if is_match {
         return Err(Failure::new(Code::FailPattern, "the output matched the failure pattern"));
@@ -171,12 +173,7 @@ fn check_answer(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Result<(), Failure> {
-    if attempt_outcome.answer.is_none() {
-        return Err(Failure::new(
-            Code::AnswerMissing,
-            "the answer was not found at the configured place",
-        ));
-    }
+    attempt_outcome.answer.map_err(MissingAnswer::to_failure)?;
     if requires_answer(program) && is_silent(attempt_outcome) {
         return Err(Failure::new(Code::EmptyAnswer, "the answer was empty"));
     }
@@ -189,7 +186,7 @@ fn requires_answer(program: &ProgramSpec) -> bool {
 }
 
 fn is_silent(attempt_outcome: &AttemptOutcome<'_>) -> bool {
-    attempt_outcome.answer.is_none_or(|answer| answer.trim().is_empty())
+    attempt_outcome.answer.unwrap_or_default().trim().is_empty()
         && !attempt_outcome.has_other_output
 }
 

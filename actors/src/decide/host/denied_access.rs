@@ -1,8 +1,61 @@
 //! Complaints of programs about refused accesses. They are guesses from messages, so they explain a failure and never
 //! cause one.
 
-/// Words by which programs report that the system refused an access, in lower case.
-const ACCESS_ERRORS: [&str; 4] = ["eacces", "exdev", "permission denied", "read-only file system"];
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Words by which programs report that the system refused an access, in lower case: names and numbers of errors, and
+/// the messages of the system's library.
+const ACCESS_ERRORS: [&str; 13] = [
+    "eacces",
+    "eperm",
+    "erofs",
+    "exdev",
+    "errno 13",
+    "errno 1]",
+    "errno 30",
+    "os error 1)",
+    "os error 13",
+    "os error 30",
+    "operation not permitted",
+    "permission denied",
+    "read-only file system",
+];
+
+/// The same messages in other languages: the service does not know the language of a program.
+const TRANSLATED_ERRORS: [&str; 24] = [
+    "keine berechtigung",
+    "das dateisystem ist nur lesbar",
+    "permission non accordée",
+    "système de fichiers accessible en lecture seulement",
+    "permiso denegado",
+    "sistema de ficheros de sólo lectura",
+    "permesso negato",
+    "file system in sola lettura",
+    "permissão negada",
+    "sistema de arquivos somente para leitura",
+    "toegang geweigerd",
+    "bestandssysteem is alleen-lezen",
+    "brak dostępu",
+    "system plików wyłącznie do odczytu",
+    "отказано в доступе",
+    "файловая система доступна только для чтения",
+    "erişim engellendi",
+    "dosya sistemi salt-okunur",
+    "权限不够",
+    "只读文件系统",
+    "許可がありません",
+    "読み込み専用ファイルシステムです",
+    "허가 거부",
+    "읽기 전용 파일 시스템",
+];
+
+/// Pattern of all these words.
+static REFUSALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = ACCESS_ERRORS.iter().chain(&TRANSLATED_ERRORS).map(|word| regex::escape(word));
+    Regex::new(&format!("(?i){}", words.collect::<Vec<_>>().join("|"))).ok()
+});
 
 /// Bytes at the end of the output in which a path is searched, and greatest length of its line.
 const SEARCHED_BYTES: usize = 64 * 1024;
@@ -26,10 +79,7 @@ pub fn find_denied_path(stderr: &str) -> Option<&str> {
 }
 
 fn find_complaints(stderr: &str) -> impl Iterator<Item = &str> {
-    stderr.lines().filter(|line| {
-        let line = line.to_lowercase();
-        ACCESS_ERRORS.iter().any(|word| line.contains(word))
-    })
+    stderr.lines().filter(|line| REFUSALS.as_ref().is_some_and(|pattern| pattern.is_match(line)))
 }
 
 /// Returns the path of a message: the first in quotation marks, else the last one. A program often begins its message
@@ -69,6 +119,16 @@ mod tests {
             ("Error: EACCES: permission denied, mkdir '/srv/.x'", true),
             ("PermissionError: [Errno 13] Permission denied: 'x'", true),
             ("mv: cannot move: Read-only file system", true),
+            ("OSError: [Errno 30] Lese-Fehler: '/etc/x'", true),
+            ("Error: EROFS: read-only, open '/etc/x'", true),
+            ("chmod: Operation not permitted", true),
+            ("failed (os error 1)", true),
+            ("failed (os error 17)", false),
+            ("[Errno 17] File exists", false),
+            ("bash: /etc/x: Keine Berechtigung", true),
+            ("touch: impossible: Système de fichiers accessible en lecture seulement", true),
+            ("touch: '/etc/x': 权限不够", true),
+            ("sh: /etc/x: Отказано в доступе", true),
             ("no such model", false),
         ] {
             assert_eq!(reports_denied_access(text), expected, "{text}");

@@ -129,6 +129,12 @@ impl HeadAndTailBuffer {
         self.head.len() + self.tail.bytes.len()
     }
 
+    /// Returns the number of missing bytes after the head.
+    #[must_use]
+    pub const fn missing_bytes(&self) -> u64 {
+        self.tail.dropped
+    }
+
     /// Returns the head, the number of missing bytes after it, and the bytes after those.
     #[must_use]
     pub fn into_parts(self) -> (Vec<u8>, u64, Vec<u8>) {

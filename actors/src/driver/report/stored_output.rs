@@ -9,6 +9,14 @@ use crate::model::execution::event::{EventKind, MessageRole};
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::{Ledger, LedgerError};
 
+/// Answer of an execution as text.
+pub(crate) struct AnswerText {
+    /// Texts and data.
+    pub(crate) text: String,
+    /// Number of files and addresses, which are not in the text.
+    pub(crate) file_count: usize,
+}
+
 /// Output of the last attempt of an execution that has ended.
 pub(crate) struct StoredOutput {
     id: ExecutionId,
@@ -57,8 +65,8 @@ impl StoredOutput {
     ///
     /// # Errors
     /// Returns an error if the ledger cannot be read.
-    pub(crate) async fn answer_text(&self) -> Result<String, LedgerError> {
-        let mut texts: Vec<(Option<String>, String)> = Vec::new();
+    pub(crate) async fn answer_text(&self) -> Result<AnswerText, LedgerError> {
+        let mut texts: Vec<(Option<String>, AnswerText)> = Vec::new();
         for event in self.answer().await? {
             let (id, pieces, append) = match event {
                 EventKind::Artifact { id, pieces, append, .. } => (Some(id), pieces, append),
@@ -67,27 +75,34 @@ impl StoredOutput {
             };
             let text = self.text_of(&pieces).await?;
             match texts.iter_mut().find(|(known, _)| id.is_some() && *known == id) {
-                Some((_, known_text)) if append => known_text.push_str(&text),
+                Some((_, known_text)) if append => {
+                    known_text.text.push_str(&text.text);
+                    known_text.file_count += text.file_count;
+                }
                 Some((_, known_text)) => *known_text = text,
                 None => texts.push((id, text)),
             }
         }
-        let texts = texts.into_iter().map(|(_, text)| text).filter(|text| !text.is_empty());
-        Ok(texts.collect::<Vec<_>>().join("\n"))
+        let file_count = texts.iter().map(|(_, text)| text.file_count).sum();
+        let texts = texts.into_iter().map(|(_, text)| text.text).filter(|text| !text.is_empty());
+        Ok(AnswerText { text: texts.collect::<Vec<_>>().join("\n"), file_count })
     }
 
-    async fn text_of(&self, pieces: &[StoredPart]) -> Result<String, LedgerError> {
-        let mut text = String::new();
+    async fn text_of(&self, pieces: &[StoredPart]) -> Result<AnswerText, LedgerError> {
+        let (mut text, mut file_count) = (String::new(), 0);
         for piece in pieces {
             match piece.kind {
                 PartKind::Text => {}
                 PartKind::Data if text.is_empty() => {}
                 PartKind::Data => text.push('\n'),
-                PartKind::Bytes | PartKind::Url => continue,
+                PartKind::Bytes | PartKind::Url => {
+                    file_count += 1;
+                    continue;
+                }
             }
             text.push_str(&self.ledger.text(self.id, piece.text).await?);
         }
-        Ok(text)
+        Ok(AnswerText { text, file_count })
     }
 
     /// Copies parts of the output to another execution. Their text is redacted already.

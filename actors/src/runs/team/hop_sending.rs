@@ -10,7 +10,7 @@ use super::run_failure::lost_input_failure;
 use crate::agent::SubmitReply;
 use crate::decide::runs::team::{Hop, TeamRun};
 use crate::driver::AttemptWork;
-use crate::driver::report::StoredOutput;
+use crate::driver::report::{AnswerText, StoredOutput};
 use crate::gateway::requests::HopHandle;
 use crate::model::agent::team::TeamStep;
 use crate::model::code::{Category, Code};
@@ -44,6 +44,13 @@ pub(super) enum HopSendResult {
     Interrupted(RunExit),
 }
 
+/// Request of a hop.
+pub(super) struct HopRequest {
+    pub(super) request: Request,
+    /// Number of files and addresses in the answer before that the request does not have.
+    pub(super) omitted_files: usize,
+}
+
 /// Pauses before a refused request is sent again.
 struct RetryPause(Duration);
 
@@ -74,7 +81,8 @@ impl HopSender {
         let request = match planned_request.take() {
             Some(request) => request,
             None => {
-                let request = self.build_request(run, (hop.number, &hop.agent)).await?;
+                let HopRequest { request, .. } =
+                    self.build_request(run, (hop.number, &hop.agent)).await?;
                 // The crash may have come between the request and its record here.
                 if let Some(execution) = self.find_hop(hop).await? {
                     return Ok(HopSendResult::Accepted(execution, None));
@@ -135,12 +143,16 @@ impl HopSender {
         &self,
         run: &TeamRun,
         (number, agent): (u32, &AgentId),
-    ) -> Result<Request, LedgerError> {
+    ) -> Result<HopRequest, LedgerError> {
         let AttemptWork { execution, attempt_id, request, .. } = &self.work;
+        let mut omitted_files = 0;
         let input = match run.answered_hop_before(number).and_then(|hop| hop.execution) {
             Some(answered) => {
                 let ledger = Arc::clone(&self.requests.services().ledger);
-                Input::from_text(StoredOutput::new(answered, ledger).answer_text().await?)
+                let AnswerText { text, file_count } =
+                    StoredOutput::new(answered, ledger).answer_text().await?;
+                omitted_files = file_count;
+                Input::from_text(text)
             }
             None => Input {
                 parts: request.input.parts.clone(),
@@ -153,7 +165,7 @@ impl HopSender {
         let trace =
             TraceContext::for_attempt(request.origin.trace.as_ref(), *execution, *attempt_id);
         let (owner, service_hops) = (request.origin.owner, request.origin.service_hops);
-        Ok(Request {
+        let request = Request {
             agent: agent.clone(),
             origin: RequestOrigin { owner, trigger, trace: Some(trace), service_hops },
             message: MessageId(format!("{execution}-hop-{number}")),
@@ -163,7 +175,8 @@ impl HopSender {
             continued_execution: None,
             inherited_overrides: Overrides::default(),
             input,
-        })
+        };
+        Ok(HopRequest { request, omitted_files })
     }
 
     /// Returns the execution of a hop, if the member has accepted its request.

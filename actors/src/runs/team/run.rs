@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::RUN_END_REASON;
-use super::hop_sending::{HopSendResult, HopSender};
+use super::hop_sending::{HopRequest, HopSendResult, HopSender};
 use super::hop_wait::{HopWaitResult, HopWaiter, hop_end};
 use super::run_failure::{hop_failure, lost_input_failure};
 use super::run_output::RunOutput;
@@ -16,6 +16,7 @@ use crate::decide::runs::team::{HopEnd, TeamAction, TeamRun};
 use crate::driver::AttemptWork;
 use crate::driver::report::Reporter;
 use crate::gateway::requests::{HopHandle, HopState};
+use crate::model::agent::team::TeamStep;
 use crate::model::code::Code;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::hop::HopStage;
@@ -117,6 +118,24 @@ impl TeamAttempt {
         }
     }
 
+    /// Plans a hop. Records a warning if its request does not have all of the answer before.
+    async fn plan_hop(
+        &self,
+        run: &TeamRun,
+        (number, step): (u32, &TeamStep),
+        (state, reporter): (&mut RunState, &Reporter),
+    ) -> Result<HopStage, LedgerError> {
+        let HopRequest { request, omitted_files } =
+            self.sender.build_request(run, (number, &step.agent)).await?;
+        if omitted_files > 0 {
+            let message = omission_warning(omitted_files, &step.id);
+            reporter.record_later(EventKind::Warning { message });
+        }
+        let stage = self.sender.planned_stage(step, &request);
+        state.planned_request = Some(request);
+        Ok(stage)
+    }
+
     /// Performs the next action. Returns the end of the run, if the run has ended.
     async fn advance(
         &self,
@@ -133,10 +152,7 @@ impl TeamAttempt {
                 return Ok(Some(RunExit::Suspended));
             }
             TeamAction::PlanHop(number, step) => {
-                let request = self.sender.build_request(&run, (number, &step.agent)).await?;
-                let stage = self.sender.planned_stage(step, &request);
-                state.planned_request = Some(request);
-                (number, stage)
+                (number, self.plan_hop(&run, (number, step), (state, reporter)).await?)
             }
             TeamAction::Send(hop) => {
                 // One commit with the end of the hop before. The request follows the commit.
@@ -237,4 +253,12 @@ impl TeamAttempt {
         }
         Ok(())
     }
+}
+
+/// Returns the warning that a step does not get the files of the answer before it.
+fn omission_warning(count: usize, step: &str) -> String {
+    let files = if count == 1 { "a file or an address" } else { "files or addresses" };
+    format!(
+        "the answer before the step `{step}` has {files}, which the step does not get ({count} in all)"
+    )
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::content_block::{BlockContent, parse_content};
 use super::session::AcpSession;
 use super::wire::{ConfigOption, parse_context_usage, parse_or_default, parse_token_usage};
 use crate::model::ids::SessionKey;
@@ -55,7 +56,22 @@ pub(super) fn steps(
             let text = found.unwrap_or("notice without text").to_owned();
             vec![ProtocolStep::Warning { session: key, text }]
         }
+        "" => {
+            let reason = "is an update without a kind".to_owned();
+            let lost = || ProtocolStep::ContentLost { reason, text: update.to_string() };
+            let is_empty = content_blocks(update).is_empty();
+            (!is_empty).then(lost).into_iter().collect()
+        }
         _ => Vec::new(),
+    }
+}
+
+/// Returns the blocks of an update. The protocol has one; some agents write a list.
+fn content_blocks(update: &Value) -> &[Value] {
+    match update.get("content") {
+        Some(Value::Array(blocks)) => blocks.as_slice(),
+        Some(block) if !block.is_null() => std::slice::from_ref(block),
+        Some(_) | None => &[],
     }
 }
 
@@ -65,12 +81,7 @@ fn text_steps(
     role: TextRole,
     is_codex: bool,
 ) -> Vec<ProtocolStep> {
-    // The protocol has one block; some agents write a list.
-    let blocks = match update.get("content") {
-        Some(Value::Array(blocks)) => blocks.as_slice(),
-        Some(block) if !block.is_null() => std::slice::from_ref(block),
-        Some(_) | None => &[],
-    };
+    let blocks = content_blocks(update);
     let message_id: Option<String> = parse_or_default(update.get("messageId"));
     let block_step = |block| block_step((key, message_id.clone()), block, role, is_codex);
     let mut steps: Vec<_> = blocks.iter().filter_map(block_step).collect();
@@ -81,7 +92,7 @@ fn text_steps(
     steps
 }
 
-/// Returns the step of a block of content; `None` for an empty text. A part of the answer of another form is lost.
+/// Returns the step of a block of content; `None` for an empty text. A part of the answer of an unknown form is lost.
 fn block_step(
     (session, message_id): (SessionKey, Option<String>),
     block: &Value,
@@ -101,10 +112,23 @@ fn block_step(
         (Some("text"), Some(Value::String(text))) => {
             Some(ProtocolStep::Text { session, message_id, role, text: text.clone() })
         }
-        (None | Some("text"), _) if role == TextRole::Answer => Some(ProtocolStep::MessageLost {
-            reason: "has a content of unknown form".to_owned(),
-            text: block.to_string(),
-        }),
+        (None | Some("text" | "image" | "audio" | "resource" | "resource_link"), _)
+            if role == TextRole::Answer =>
+        {
+            Some(match parse_content(block) {
+                BlockContent::Delivered(content) => {
+                    ProtocolStep::Content { session, content: Box::new(content) }
+                }
+                BlockContent::LocalAddress => {
+                    let text = "a link to a file of the agent's machine is not shown".to_owned();
+                    ProtocolStep::Warning { session, text }
+                }
+                BlockContent::Unreadable => ProtocolStep::ContentLost {
+                    reason: "has a content of unknown form".to_owned(),
+                    text: block.to_string(),
+                },
+            })
+        }
         (kind, _) => {
             let text = format!("content of type `{}` is not shown", kind.unwrap_or_default());
             Some(ProtocolStep::Warning { session, text })

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::answer_content::AnswerContent;
 use super::ids::{RequestId, SessionKey};
 use super::tool_call::ToolCall;
 
@@ -65,6 +66,13 @@ pub enum ProtocolStep {
         role: TextRole,
         /// Text to append.
         text: String,
+    },
+    /// Part of the answer that is no piece of its text, such as an image.
+    Content {
+        /// Session of the caller.
+        session: SessionKey,
+        /// The part.
+        content: Box<AnswerContent>,
     },
     /// Tool call that began or changed, with all that is known about it.
     Tool {
@@ -152,6 +160,13 @@ pub enum ProtocolStep {
     ProtocolError {
         /// Description without content of the message.
         message: String,
+    },
+    /// Part of an answer that cannot be read. The turn continues, and cannot be completed.
+    ContentLost {
+        /// Clause that follows "the message".
+        reason: String,
+        /// Text as the agent wrote it.
+        text: String,
     },
     /// Message of the agent that cannot be read. It may have been a part of an answer, or the response that the caller
     /// waits for, so the turn cannot be completed.

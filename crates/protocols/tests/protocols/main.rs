@@ -6,6 +6,7 @@
     reason = "a helper that cannot help fails the test"
 )]
 
+mod acp_contents;
 mod acp_faults;
 mod acp_openings;
 mod claude_and_codex;

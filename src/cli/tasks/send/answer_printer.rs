@@ -5,7 +5,8 @@ use std::io::{self, IsTerminal};
 
 use serde_json::{Value, json};
 
-use super::{artifact_text, text_at};
+use super::answer_content::artifact_text;
+use super::text_at;
 use crate::cli::output::CliOutput;
 use crate::cli::output::progress::ProgressLine;
 

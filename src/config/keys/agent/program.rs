@@ -75,12 +75,12 @@ pub(crate) fn read(
         run_as.set_variables(&mut env);
     }
     let program_runtime = runtime::read(section, agent_home, &mut env);
-    let working_dir = read_working_dir(section, missing_severity);
+    let protocol = control::protocol(section);
+    let working_dir = read_working_dir(section, missing_severity, protocol.is_some());
     let path = search_path(section, &env);
     let path = path.as_deref();
     let command = command::read(section, path, missing_severity, MissingProgramReport::AGENT);
     let arguments = Arguments::read(section, access, program_runtime.model.is_some());
-    let protocol = control::protocol(section);
     arguments.check_model(section, (program_runtime.model.is_some(), protocol.is_some()));
     // A program with a control protocol sends its questions to the service.
     if let Some(command) = command.as_ref().filter(|_| protocol.is_none()) {
@@ -162,8 +162,24 @@ fn read_method<T: Copy>(
     section.keyword(key, known).map(|found| found.value).or(is_absent.then_some(default))
 }
 
-/// Reads the working directory: as configured, or the one in which the service was started.
-fn read_working_dir(section: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
+/// Reads the working directory: as configured, or the one in which the service was started. Control protocols have its
+/// path in JSON, so it `must_be_text` for them.
+fn read_working_dir(
+    section: &mut Section<'_>,
+    missing_severity: Severity,
+    must_be_text: bool,
+) -> Option<PathBuf> {
+    let folder = find_working_dir(section, missing_severity)?;
+    if must_be_text && folder.to_str().is_none() {
+        let diagnostic = new_diagnostic("the path is not UTF-8, which `protocol` requires")
+            .with_hint("rename the folder, or reach it by a link");
+        let position = section.position.below("working_dir").unprintable();
+        section.reader.record_fault(missing_severity, &position, diagnostic);
+    }
+    Some(folder)
+}
+
+fn find_working_dir(section: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
     let configured = working_dir::read(section, missing_severity);
     // A key with a fault has no folder either.
     if configured.is_some() || section.has("working_dir") {

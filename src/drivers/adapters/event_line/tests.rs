@@ -1,7 +1,7 @@
 //! Tests of events and of the lines that are none.
 
 use super::ResultLoss::{Likely, None as Nothing, Possible};
-use super::{EventLine, ProgramEvent};
+use super::{EventContent, EventLine, ProgramEvent};
 use crate::drivers::adapters::file_parts::{NamedFile, ReportedPart};
 use algonius_actors::model::execution::content::{Content, Part};
 
@@ -36,8 +36,14 @@ fn a_malformed_line_keeps_its_reason_and_its_text() {
         (r#"end {"type":"status","state":"completed","text":"a"}"#, "is not JSON", Likely),
         (r#"log: {"items":[{"type":"text","text":"a"}]}"#, "is not JSON", Possible),
         (r#"log: {"level":Some("x")}"#, "is not JSON", Possible),
+        (r#"end {"type":"status","state":"failed","text":"a"}"#, "is not JSON", Likely),
         (r#"{"state":1,"type":"status"}"#, "does not have the fields of its `type`", Likely),
         (r#"{"type":"later"}"#, "has an unknown `type`", Possible),
+        (
+            r#"{"message":{"why":7},"type":"failed"}"#,
+            "does not have the fields of its `type`",
+            Likely,
+        ),
     ] {
         let events = read_all(line);
         let [ProgramEvent::Malformed(error)] = &*events else { panic!("{line}: {events:?}") };
@@ -190,4 +196,117 @@ fn an_artifact_is_complete_by_default() {
     assert_eq!((artifact.append, artifact.last, artifact.id), (false, true, None));
     assert_eq!(artifact.name.as_deref(), Some("n"));
     assert_eq!(artifact.content.into_parts().unwrap().len(), 1);
+}
+
+#[test]
+fn an_event_in_another_form_has_its_effect() {
+    for (line, expected) in [
+        (r#"{"type":"status","state":"failed","text":"why"}"#, r#"Failed("why", "")"#),
+        (
+            r#"{"type":"status","state":"TASK_STATE_FAILED","message":"why","category":"quota"}"#,
+            r#"Failed("why", "quota")"#,
+        ),
+        (r#"{"type":"status","state":"canceled"}"#, r#"Failed("", "")"#),
+        (r#"{"type":"status","state":"Rejected","text":"no"}"#, r#"Rejected("no")"#),
+        (r#"{"type":"status","state":"input-required","text":"which?"}"#, r#"Question("which?")"#),
+        (
+            r#"{"type":"status","state":"auth_required","message":"log in"}"#,
+            r#"Auth(None, "log in")"#,
+        ),
+        (
+            r#"{"type":"status","state":"COMPLETED","text":"done"}"#,
+            r#"Status("completed", "done")"#,
+        ),
+        (r#"{"type":"status","state":"working","text":"at it"}"#, r#"Status("working", "at it")"#),
+        (r#"{"type":"status","message":"at it"}"#, r#"Status("", "at it")"#),
+        (
+            r#"{"type":"status","state":"failed_over","text":"at it"}"#,
+            r#"Status("failed_over", "at it")"#,
+        ),
+        (r#"{"type":"failed","text":"why"}"#, r#"Failed("why", "")"#),
+        (r#"{"type":"failed","message":null,"error":{"message":"why"}}"#, r#"Failed("why", "")"#),
+        (r#"{"type":"failed","message":"","error":"why"}"#, r#"Failed("why", "")"#),
+        (
+            r#"{"type":"status","state":"failed","parts":[{"text":"one"},{"text":"two"}]}"#,
+            r#"Failed("one two", "")"#,
+        ),
+        (
+            r#"{"type":"status","state":"failed","message":{"role":"agent","parts":[{"text":"why"}]}}"#,
+            r#"Failed("why", "")"#,
+        ),
+        (
+            r#"{"type":"status","state":"input-required","message":{"parts":[{"text":"which?"}]}}"#,
+            r#"Question("which?")"#,
+        ),
+        (
+            r#"{"type":"status","state":"completed","message":{"parts":[{"text":"done"}]}}"#,
+            r#"Status("completed", "done")"#,
+        ),
+        (r#"{"type":"failed","message":{"text":"disk full"}}"#, r#"Failed("disk full", "")"#),
+        (r#"{"type":"failed","message":{"message":"disk full"}}"#, r#"Failed("disk full", "")"#),
+        (
+            r#"{"type":"status","state":"completed","message":{"text":"done"}}"#,
+            r#"Status("completed", "done")"#,
+        ),
+        (r#"{"type":"failed","message":"why","text":"more"}"#, r#"Failed("why", "")"#),
+        (r#"{"type":"rejected","text":"no"}"#, r#"Rejected("no")"#),
+        (r#"{"type":"input_required","message":"which?"}"#, r#"Question("which?")"#),
+        (
+            r#"{"type":"auth_required","url":"https://a.example","message":"log in"}"#,
+            r#"Auth(Some("https://a.example"), "log in")"#,
+        ),
+    ] {
+        let event = read(line).unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(summary(event), expected, "{line}");
+    }
+}
+
+fn summary(event: ProgramEvent) -> String {
+    let text = |content: Option<EventContent>| {
+        let parts = content.and_then(EventContent::into_parts).unwrap_or_default();
+        let texts = parts.into_iter().map(|part| match part {
+            ReportedPart::Part(Part {
+                content: Content::Text(text) | Content::Url(text), ..
+            }) => text,
+            ReportedPart::Part(Part { content: Content::Data(data), .. }) => data.to_string(),
+            other => format!("{other:?}"),
+        });
+        texts.collect::<Vec<_>>().join(" ")
+    };
+    match event {
+        ProgramEvent::Failed(failure) => {
+            format!("Failed({:?}, {:?})", failure.message, failure.category)
+        }
+        ProgramEvent::Rejected { message } => format!("Rejected({message:?})"),
+        ProgramEvent::InputRequired { content } => format!("Question({:?})", text(content)),
+        ProgramEvent::AuthRequired { url, content } => {
+            format!("Auth({url:?}, {:?})", text(content))
+        }
+        ProgramEvent::Status { state, content } => {
+            format!("Status({state:?}, {:?})", text(content))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn content_beside_a_failure_is_progress() {
+    for (line, expected) in [
+        (
+            r#"{"type":"status","state":"failed","text":"why","url":"https://a.example"}"#,
+            [r#"Status("", "why https://a.example")"#, r#"Failed("why", "")"#],
+        ),
+        (
+            r#"{"type":"rejected","parts":[{"text":"no"},{"data":{"n":1}}]}"#,
+            [r#"Status("", "no {\"n\":1}")"#, r#"Rejected("no")"#],
+        ),
+        (
+            r#"{"type":"status","state":"failed","message":{"parts":[{"text":"why"},{"data":[7]}]}}"#,
+            [r#"Status("", "why [7]")"#, r#"Failed("why", "")"#],
+        ),
+        (r#"{"type":"failed","data":[1]}"#, [r#"Status("", "[1]")"#, r#"Failed("", "")"#]),
+    ] {
+        let events: Vec<_> = read_all(line).into_iter().map(summary).collect();
+        assert_eq!(events, expected, "{line}");
+    }
 }

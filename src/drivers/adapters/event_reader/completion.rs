@@ -11,6 +11,9 @@ use crate::drivers::adapters::failure::ReportedFailure;
 /// Greatest number of denied tools that are named.
 const MAX_NAMED_DENIALS: usize = 20;
 
+/// Greatest number of artifacts with files that were not delivered, of each of which a later delivery counts.
+const MAX_UNDELIVERED_FILES: usize = 100;
+
 /// Reported end of a program. The first failure is the cause of those that follow.
 #[derive(Default)]
 pub(super) struct CompletionReport {
@@ -22,6 +25,8 @@ pub(super) struct CompletionReport {
     interruption: Option<Interruption>,
     /// True if there was output besides the answer's text.
     has_other_output: bool,
+    /// Failures for files that were not delivered, with the ids of their artifacts.
+    undelivered: Vec<(Option<String>, Failure)>,
 }
 
 impl CompletionReport {
@@ -55,6 +60,26 @@ impl CompletionReport {
     /// Records a failure for a reason of the service.
     pub(super) fn record_service_failure(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
+    }
+
+    /// Records that a file of an artifact, or of a message without an id, was not delivered.
+    pub(super) fn record_undelivered(&mut self, artifact: Option<&str>, failure: Failure) {
+        // The last one kept has no id, so that nothing takes it back.
+        let id = artifact.filter(|_| self.undelivered.len() + 1 < MAX_UNDELIVERED_FILES);
+        let is_known = self.undelivered.iter().any(|(known, _)| known.as_deref() == id);
+        if !is_known && self.undelivered.len() < MAX_UNDELIVERED_FILES {
+            self.undelivered.push((id.map(str::to_owned), failure));
+        }
+    }
+
+    /// Records that an artifact was delivered as a whole, perhaps after a file of it was not there yet.
+    pub(super) fn mark_delivered(&mut self, artifact: &str) {
+        self.undelivered.retain(|(id, _)| id.as_deref() != Some(artifact));
+    }
+
+    /// Returns the failure for a file that was not delivered.
+    pub(super) fn take_undelivered(&mut self) -> Option<Failure> {
+        self.undelivered.drain(..).next().map(|(_, failure)| failure)
     }
 
     /// Adds a failure of the service that was found at the end.

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use algonius_actors::decide::classify::success_evaluation::ReportedResult;
 use algonius_actors::decide::session::UNUSABLE_SESSION_ID;
 use algonius_actors::driver::report::Reporter;
+use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{EventKind, MessageRole};
+use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::ledger::LedgerError;
 use serde_json::{Map, Number, Value};
 
+use super::EventSummary;
 use super::event_handler::EventHandler;
 use crate::drivers::adapters::event_line::{EventParseError, ResultLoss};
 use crate::drivers::adapters::failure::ReportedFailure;
@@ -18,14 +22,19 @@ use crate::drivers::output::display_label::redacted_label;
 const MAX_USAGE_COUNTERS: usize = 64;
 
 impl EventHandler<'_> {
-    /// Records a warning for a file that is not delivered, as far as there is room.
+    /// Records a warning for a file that is not delivered, as far as there is room. At its end the attempt fails,
+    /// unless the file belongs to progress. A file that is too large has a failure of its own.
     pub(super) async fn note_undelivered(
         &mut self,
         undelivered: &UndeliveredFile,
-        speaker: MessageRole,
+        (speaker, artifact): (MessageRole, Option<&str>),
     ) -> Result<(), LedgerError> {
         self.buffer.count_missing(speaker, undelivered.missing_bytes());
         let message = undelivered.warning_text(|name| redacted_label(self.reporter, name));
+        if speaker != MessageRole::AgentProgress && undelivered.missing_bytes() == 0 {
+            let failure = Failure::new(Code::OutputUnreadable, message.clone());
+            self.completion.record_undelivered(artifact, failure);
+        }
         self.buffer.record_event(EventKind::Warning { message }).await
     }
 
@@ -87,6 +96,27 @@ impl EventHandler<'_> {
         let error = EventParseError::for_content(reason, loss);
         self.malformed.record(self.line_number, &error).await
     }
+}
+
+/// Closes the channels. `must_report_completion` is true if the program has to report its completion.
+///
+/// # Errors
+/// Fails if the ledger did not commit.
+pub(super) async fn close(
+    handler: EventHandler<'_>,
+    must_report_completion: bool,
+) -> Result<EventSummary, LedgerError> {
+    let EventHandler { answer, buffer, mut completion, malformed, .. } = handler;
+    let undelivered = completion.take_undelivered();
+    let completion = completion.or_failure(buffer.failure()).or_failure(undelivered);
+    let unread_line = malformed.close();
+    let text = answer.close().await?;
+    buffer.close().await?;
+    let (interruption, has_other_output) =
+        (completion.interruption(), completion.has_other_output());
+    let reported_result =
+        ReportedResult { unread_line, ..completion.reported_result(must_report_completion) };
+    Ok(EventSummary { text, reported_result, interruption, has_other_output })
 }
 
 /// Returns the counters of an event, and a warning if it has too many.

@@ -1,7 +1,6 @@
 //! Handler of a program's events: shows the answer, stores messages and artifacts, and records everything else.
 
 use algonius_actors::decide::budget::cumulative_usage::CumulativeUsage;
-use algonius_actors::decide::classify::success_evaluation::ReportedResult;
 use algonius_actors::decide::output::artifact_stream::ArtifactPiece;
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
@@ -10,7 +9,6 @@ use algonius_actors::model::execution::content::{Content, Part};
 use algonius_actors::model::execution::event::{AgentStep, EventKind, MessageRole as Role};
 use algonius_actors::ports::ledger::LedgerError;
 
-use super::EventSummary;
 use super::answer::AnswerRecorder;
 use super::artifact_buffer::ArtifactBuffer;
 use super::completion::CompletionReport;
@@ -86,26 +84,6 @@ impl<'r> EventHandler<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn record_lost_session(&mut self, message: &str) -> Result<(), LedgerError> {
         self.buffer.record_event(EventKind::SessionLost { message: message.to_owned() }).await
-    }
-
-    /// Closes the channels. `must_report_completion` is true if the program has to report its completion.
-    ///
-    /// # Errors
-    /// Fails if the ledger did not commit.
-    pub(super) async fn close(
-        self,
-        must_report_completion: bool,
-    ) -> Result<EventSummary, LedgerError> {
-        let Self { answer, buffer, completion, malformed, .. } = self;
-        let completion = completion.or_failure(buffer.failure());
-        let unread_line = malformed.close();
-        let text = answer.close().await?;
-        buffer.close().await?;
-        let (interruption, has_other_output) =
-            (completion.interruption(), completion.has_other_output());
-        let reported_result =
-            ReportedResult { unread_line, ..completion.reported_result(must_report_completion) };
-        Ok(EventSummary { text, reported_result, interruption, has_other_output })
     }
 
     /// Handles an event.
@@ -191,7 +169,7 @@ impl<'r> EventHandler<'r> {
         let mut parts = Vec::new();
         if content.is_some() {
             parts = self
-                .read_content(content, ResultLoss::Possible, Role::AgentQuestion)
+                .read_content(content, ResultLoss::Possible, (Role::AgentQuestion, None))
                 .await?
                 .unwrap_or_default();
         }
@@ -214,7 +192,9 @@ impl<'r> EventHandler<'r> {
             Some(_) if is_result => ResultLoss::Likely,
             Some(_) => ResultLoss::Possible,
         };
-        let Some(parts) = self.read_content(content, loss, speaker).await? else { return Ok(()) };
+        let Some(parts) = self.read_content(content, loss, (speaker, None)).await? else {
+            return Ok(());
+        };
         if speaker != Role::AgentProgress {
             self.completion.mark_other_output();
         }
@@ -236,13 +216,17 @@ impl<'r> EventHandler<'r> {
         // The id is assigned even if the artifact fails: an append without an id continues this one.
         let id = self.ids.artifact_id(id, append);
         let dropped_before = self.buffer.dropped_bytes();
-        let Some(parts) =
-            self.read_content(Some(content), ResultLoss::Likely, Role::AgentAnswer).await?
+        let Some(parts) = self
+            .read_content(Some(content), ResultLoss::Likely, (Role::AgentAnswer, Some(&id)))
+            .await?
         else {
             self.buffer.mark_incomplete(&id, dropped_before);
             return Ok(());
         };
         self.completion.mark_other_output();
+        if !append {
+            self.completion.mark_delivered(&id);
+        }
         self.buffer
             .store_artifact(ArtifactPiece { id, name, description, parts, append, last })
             .await
@@ -254,7 +238,7 @@ impl<'r> EventHandler<'r> {
         &mut self,
         content: Option<EventContent>,
         loss: ResultLoss,
-        speaker: Role,
+        (speaker, artifact): (Role, Option<&str>),
     ) -> Result<Option<Vec<Part>>, LedgerError> {
         let Some(parts) = content.and_then(EventContent::into_parts) else {
             self.report_malformed("has no parts that can be read", loss).await?;
@@ -263,7 +247,9 @@ impl<'r> EventHandler<'r> {
         let space = self.buffer.available_bytes(speaker);
         match file_parts::read_parts(parts, self.allowed_folders, space).await {
             Ok(parts) => Ok(Some(parts)),
-            Err(undelivered) => self.note_undelivered(&undelivered, speaker).await.map(|()| None),
+            Err(undelivered) => {
+                self.note_undelivered(&undelivered, (speaker, artifact)).await.map(|()| None)
+            }
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Tests of the execution's own folder, whatever a program puts into it.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use nix::unistd::geteuid;
 
 use super::*;
+use crate::drivers::files::program_file::{FileRefusal, ProgramFile};
 
 const USER: UnixUser = UnixUser { uid: 65_531, gid: 65_531 };
 
@@ -48,12 +50,12 @@ fn no_link_in_a_folder_is_followed() {
     assert!(folder.write("files/1-a", b"x").is_err());
     assert!(folder.write("input.txt", b"x").is_err());
     let file = ProgramFile::new(&folder, OsStr::new("input.txt"), owner).unwrap();
-    assert!(file.read_contents(100).unwrap().is_none());
+    assert_eq!(file.read_contents(100).unwrap_err(), FileRefusal::Link);
     // The folder stays the same when its path leads elsewhere.
     fs::rename(&path, temp_dir.path().join("moved")).unwrap();
     symlink(&outside, &path).unwrap();
     let file = ProgramFile::new(&folder, OsStr::new("file"), None).unwrap();
-    assert!(file.read_contents(100).unwrap().is_none());
+    assert_eq!(file.read_contents(100).unwrap_err(), FileRefusal::Absent);
     folder.remove_blocking();
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "of another");
     assert_eq!(owner_and_mode(&outside.join("file")), before);

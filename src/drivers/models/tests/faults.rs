@@ -152,16 +152,26 @@ async fn a_rate_limit_with_a_late_end_is_reported_at_once() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_completion_is_unusable() {
-    for body in [
-        "<html><body>a page of the proxy</body></html>",
-        "{\"choices\": []}",
-        "{\"object\": \"list\"}",
-        "[]",
-        "",
-        "{\"choices\": [{\"message\": {\"content\": \"a\"}}]} and more",
+    let choice = |choice: &str| format!("{{\"choices\": [{choice}]}}");
+    let refusal = r#"{"message": {"content": null, "refusal": "I will not"}}"#;
+    let refused_part = r#"{"message": {"content": [{"type": "refusal", "refusal": "no"}]}}"#;
+    let filtered = r#"{"message": {"content": "half"}, "finish_reason": "content_filter"}"#;
+    let unreadable = r#"{"message": {"content": {"text": "a"}}}"#;
+    for (body, clause) in [
+        ("<html><body>a page of the proxy</body></html>", "is not JSON"),
+        ("", "is not JSON"),
+        ("{\"choices\": [{\"message\": {\"content\": \"a\"}}]} and more", "is not JSON"),
+        ("{\"choices\": []}", "is a chat completion without a choice"),
+        ("{\"object\": \"list\"}", "is not a chat completion"),
+        ("[]", "is not a chat completion"),
+        ("{\"choices\": 7}", "is not a chat completion"),
+        (&choice(refusal), "is a refusal of the model"),
+        (&choice(refused_part), "is a refusal of the model"),
+        (&choice(filtered), "was stopped by a content filter"),
+        (&choice(unreadable), "has a content that cannot be read"),
     ] {
         let mut provider = ScriptedProvider::start([ScriptedResponse::status(200, "", body)]).await;
-        let unusable = CompletionError::Unusable("is not a chat completion".to_owned());
+        let unusable = CompletionError::Unusable(clause.to_owned());
         assert_eq!(complete(&provider).await, Err(unusable), "{body}");
         assert_eq!(provider.request_count(), 1, "{body}");
     }
@@ -189,4 +199,35 @@ async fn a_dropped_call_closes_its_connection() {
     provider.next_request().await;
     call.abort();
     provider.wait_for_closed_body().await;
+}
+
+#[tokio::test]
+async fn an_error_in_a_successful_response_is_repeated() {
+    let body = "{\"error\": {\"message\": \"body-canary\", \"code\": 502}}";
+    let error = || ScriptedResponse::status(200, "", body);
+    let mut provider = ScriptedProvider::start([error(), ScriptedResponse::text("at last")]).await;
+    assert_eq!(complete(&provider).await.unwrap().text, "at last");
+    assert_eq!(provider.request_count(), 2);
+    let in_choice = |error: &str| {
+        format!("{{\"choices\": [{{\"message\": {{\"content\": \"half\"}}, {error}}}]}}")
+    };
+    for (body, code, count, clause) in [
+        (body.to_owned(), Code::ModelUnavailable, 4, "the error 502"),
+        ("{\"error\": \"down\"}".to_owned(), Code::ModelUnavailable, 4, "the error"),
+        ("{\"error\": {\"code\": 401}}".to_owned(), Code::NotAuthenticated, 1, "the error 401"),
+        ("{\"error\": {\"code\": 400}}".to_owned(), Code::ModelRefused, 1, "the error 400"),
+        (in_choice("\"error\": {\"code\": 503}"), Code::ModelUnavailable, 4, "the error 503"),
+        (in_choice("\"finish_reason\": \"error\""), Code::ModelUnavailable, 4, "the error"),
+    ] {
+        let (failure, request_count) = failure_of([ScriptedResponse::status(200, "", &body)]).await;
+        assert_eq!((failure.code, request_count), (code, count), "{body}");
+        assert_eq!(failure.message, format!("the provider `local` reported {clause} in its reply"));
+    }
+}
+
+#[tokio::test]
+async fn a_content_with_an_unpaired_surrogate_is_read() {
+    let body = r#"{"choices": [{"message": {"content": "half \ud83d of it"}}]}"#;
+    let provider = ScriptedProvider::start([ScriptedResponse::status(200, "", body)]).await;
+    assert_eq!(complete(&provider).await.unwrap().text, "half \u{fffd} of it");
 }

@@ -1,8 +1,8 @@
 //! Finds the answer of an ended attempt: on standard output, in a file, or inside a document.
 
 use std::borrow::Cow;
-use std::io;
 
+use algonius_actors::decide::classify::success_evaluation::MissingAnswer;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
@@ -11,7 +11,7 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{LineItem, read_json_line};
 use serde_json::Value;
 
-use crate::drivers::files::scratch_dir::{FileContents, ProgramFile};
+use crate::drivers::files::program_file::{FileContents, FileRefusal, ProgramFile};
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::raw_text::{MAX_HEAP_TEXT_BYTES, TextStorage};
 
@@ -31,12 +31,14 @@ pub(super) async fn stdout_answer<'t>(
     program: &ProgramSpec,
     stdout: &'t ChannelText,
     reporter: &Reporter,
-) -> Result<Option<AttemptAnswer<'t>>, LedgerError> {
+) -> Result<Result<AttemptAnswer<'t>, MissingAnswer>, LedgerError> {
     match &program.success.json_pointer {
-        None => Ok(Some(AttemptAnswer {
+        None => Ok(Ok(AttemptAnswer {
             raw: Cow::Borrowed(stdout.raw.as_str()),
             piece: stdout.piece.clone(),
         })),
+        // Bytes can be missing in the middle of a text, and what remains is still a document.
+        Some(_) if stdout.raw.is_truncated() => Ok(Err(MissingAnswer::DocumentTruncated)),
         Some(pointer) => record_answer(value_at(stdout.raw.as_str(), pointer), reporter).await,
     }
 }
@@ -50,9 +52,10 @@ pub(super) async fn file_answer(
     file: &ProgramFile,
     (limit, storage): (usize, TextStorage),
     reporter: &Reporter,
-) -> Result<Option<AttemptAnswer<'static>>, LedgerError> {
-    let Some(FileContents { head, skipped_bytes, tail }) = read_contents(file, limit).await else {
-        return Ok(None);
+) -> Result<Result<AttemptAnswer<'static>, MissingAnswer>, LedgerError> {
+    let FileContents { head, skipped_bytes, tail } = match read_contents(file, limit).await {
+        Ok(contents) => contents,
+        Err(missing) => return Ok(Err(missing)),
     };
     if let Some(pointer) = &program.success.json_pointer {
         let dropped = skipped_bytes + tail.len() as u64;
@@ -60,7 +63,7 @@ pub(super) async fn file_answer(
             reporter
                 .record_event(EventKind::OutputTruncated { channel: TextChannel::Answer, dropped })
                 .await?;
-            return Ok(None); // The head of a JSON document cannot be parsed.
+            return Ok(Err(MissingAnswer::DocumentTruncated)); // The head of a JSON document cannot be parsed.
         }
         return record_answer(value_at(&String::from_utf8_lossy(&head), pointer), reporter).await;
     }
@@ -69,7 +72,7 @@ pub(super) async fn file_answer(
     raw_writer.skip(skipped_bytes);
     raw_writer.write(&tail).await?;
     let ChannelText { raw, piece } = raw_writer.close().await?;
-    Ok(Some(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), piece }))
+    Ok(Ok(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), piece }))
 }
 
 /// Returns true if reading a file takes much memory.
@@ -80,49 +83,70 @@ pub(super) async fn is_long(file: &ProgramFile) -> bool {
         .is_ok_and(|length| length > MAX_HEAP_TEXT_BYTES as u64)
 }
 
-async fn read_contents(file: &ProgramFile, limit: usize) -> Option<FileContents> {
+async fn read_contents(file: &ProgramFile, limit: usize) -> Result<FileContents, MissingAnswer> {
     let file = file.clone();
     let read = tokio::task::spawn_blocking(move || file.read_contents(limit)).await;
-    read.map_err(io::Error::other).flatten().unwrap_or_else(|error| {
-        tracing::warn!(%error, "failed to read answer file");
-        None
+    read.unwrap_or(Err(FileRefusal::Unreadable)).map_err(|refusal| match refusal {
+        FileRefusal::Absent => MissingAnswer::FileAbsent,
+        FileRefusal::FolderRemoved => MissingAnswer::FolderRemoved,
+        FileRefusal::Link => MissingAnswer::FileIsLink,
+        FileRefusal::Irregular => MissingAnswer::FileIsIrregular,
+        FileRefusal::NotPermitted => MissingAnswer::FileNotPermitted,
+        FileRefusal::Unreadable => MissingAnswer::FileUnreadable,
     })
 }
 
 async fn record_answer(
-    answer: Option<String>,
+    answer: Result<String, MissingAnswer>,
     reporter: &Reporter,
-) -> Result<Option<AttemptAnswer<'static>>, LedgerError> {
-    let Some(answer) = answer else { return Ok(None) };
+) -> Result<Result<AttemptAnswer<'static>, MissingAnswer>, LedgerError> {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(missing) => return Ok(Err(missing)),
+    };
     let mut writer = reporter.open_output(TextChannel::Answer);
     writer.write(answer.as_bytes()).await?;
-    Ok(Some(AttemptAnswer { raw: Cow::Owned(answer), piece: writer.close().await? }))
+    Ok(Ok(AttemptAnswer { raw: Cow::Owned(answer), piece: writer.close().await? }))
 }
 
 /// Returns the value at a JSON pointer: a string as it is, anything else as compact JSON. A null is no answer.
-fn value_at(document: &str, pointer: &str) -> Option<String> {
-    match parse_document(document)?.pointer(pointer)? {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
+fn value_at(document: &str, pointer: &str) -> Result<String, MissingAnswer> {
+    match parse_document(document)?.pointer(pointer) {
+        None => Err(MissingAnswer::MemberAbsent),
+        Some(Value::Null) => Err(MissingAnswer::MemberNull),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Ok(other.to_string()),
     }
 }
 
 /// Parses a document, which may have the same noise as a line of events: a byte order mark, escape sequences of a
 /// terminal, or an unpaired surrogate.
-fn parse_document(text: &str) -> Option<Value> {
-    if let Ok(document) = serde_json::from_str(text) {
-        return Some(document);
+fn parse_document(text: &str) -> Result<Value, MissingAnswer> {
+    let error = match serde_json::from_str(text) {
+        Ok(document) => return Ok(document),
+        Err(error) => error,
+    };
+    let items = read_json_line(text.as_bytes());
+    if items.is_empty() {
+        return Err(MissingAnswer::DocumentEmpty);
     }
-    match <[LineItem; 1]>::try_from(read_json_line(text.as_bytes())) {
-        Ok([LineItem::Object(document)]) => Some(document),
-        Ok([LineItem::Unread(_)]) | Err(_) => None,
+    if let Ok([LineItem::Object(document)]) = <[LineItem; 1]>::try_from(items) {
+        return Ok(document);
+    }
+    let noise_bytes = text.find(['{', '[']).unwrap_or_default();
+    let body = text.get(noise_bytes..).unwrap_or_default();
+    match serde_json::from_str::<Value>(body) {
+        Err(error) if error.is_eof() => Err(MissingAnswer::DocumentIncomplete),
+        Ok(_) | Err(_) => {
+            let (line, column) = (error.line(), error.column());
+            Err(MissingAnswer::DocumentInvalid { line, column })
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::value_at;
+    use super::{MissingAnswer, value_at};
 
     #[test]
     fn a_document_with_noise_is_read() {
@@ -131,21 +155,37 @@ mod tests {
             "\u{1b}[?2004h{\n  \"a\": \"b\"\n}\n\u{1b}[0m",
             r#"{"a": "b", "odd": "\ud83d"}"#,
         ] {
-            assert_eq!(value_at(document, "/a").as_deref(), Some("b"), "{document:?}");
+            assert_eq!(value_at(document, "/a").as_deref(), Ok("b"), "{document:?}");
         }
-        for document in [r#"{"a": "b"} {"a": "c"}"#, r#"{"a": "b""#, r#"note {"a": "b"}"#] {
-            assert_eq!(value_at(document, "/a"), None, "{document}");
+    }
+
+    #[test]
+    fn a_document_without_an_answer_has_its_own_reason() {
+        let invalid = |line, column| MissingAnswer::DocumentInvalid { line, column };
+        for (document, reason) in [
+            (r#"{"a": "b"} {"a": "c"}"#, invalid(1, 12)),
+            ("{\n  \"a\": no", invalid(2, 9)),
+            (r#"note {"a": "b"}"#, invalid(1, 2)),
+            (r#"{"a": "b""#, MissingAnswer::DocumentIncomplete),
+            ("\u{feff}{\"a\": \"b\"", MissingAnswer::DocumentIncomplete),
+            (" \n", MissingAnswer::DocumentEmpty),
+            ("\u{feff}", MissingAnswer::DocumentEmpty),
+            ("\u{1b}[0m\n", MissingAnswer::DocumentEmpty),
+            ("{}", MissingAnswer::MemberAbsent),
+            ("[1]", MissingAnswer::MemberAbsent),
+            (r#"{"a": null}"#, MissingAnswer::MemberNull),
+        ] {
+            assert_eq!(value_at(document, "/a"), Err(reason), "{document}");
         }
     }
 
     #[test]
     fn a_json_pointer_gives_raw_strings_and_other_values_as_json() {
-        let document = r#"{"a": {"b": "x\ny"}, "n": [1, {"k": true}], "z": null, "/": "slash"}"#;
+        let document = r#"{"a": {"b": "x\ny"}, "n": [1, {"k": true}], "/": "slash"}"#;
         let at = |pointer| value_at(document, pointer);
-        assert_eq!(at("/a/b").as_deref(), Some("x\ny"));
-        assert_eq!(at("/n").as_deref(), Some(r#"[1,{"k":true}]"#));
-        assert_eq!(at("/n/1/k").as_deref(), Some("true"));
-        assert_eq!(at("/~1").as_deref(), Some("slash"));
-        assert_eq!((at("/z"), at("/none"), value_at("no json", "/a")), (None, None, None));
+        assert_eq!(at("/a/b").as_deref(), Ok("x\ny"));
+        assert_eq!(at("/n").as_deref(), Ok(r#"[1,{"k":true}]"#));
+        assert_eq!(at("/n/1/k").as_deref(), Ok("true"));
+        assert_eq!(at("/~1").as_deref(), Ok("slash"));
     }
 }

@@ -3,7 +3,7 @@
 use algonius_actors::model::program::EventDialect;
 
 use crate::drivers::files::file_access::AllowedFolders;
-use crate::drivers::files::scratch_dir::ProgramFile;
+use crate::drivers::files::program_file::ProgramFile;
 
 /// Source of an answer.
 pub(in crate::drivers) enum AnswerLocation {

@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use algonius_actors::decide::classify::success_evaluation::{AttemptOutcome, ReportedResult};
+use algonius_actors::decide::classify::success_evaluation::{
+    AttemptOutcome, MissingAnswer, ReportedResult,
+};
 use algonius_actors::decide::host::denied_access::{find_denied_path, reports_denied_access};
 use algonius_actors::decide::host::resources::refusal_failure;
 use algonius_actors::decide::host::sandbox::bwrap_failed;
@@ -206,7 +208,7 @@ impl OutcomeEvaluator {
         (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
     ) -> Result<Result<(), Failure>, LedgerError> {
         let EventSummary { text, reported_result, has_other_output, .. } = summary;
-        let (answer, ended_at) = (Some(text.raw()), reporter.now());
+        let (answer, ended_at) = (Ok(text.raw()), reporter.now());
         let denied = reported_result.denied_tools.join(", ");
         let attempt_outcome = AttemptOutcome {
             exit,
@@ -237,7 +239,7 @@ impl OutcomeEvaluator {
     ) -> Result<Result<(), Failure>, LedgerError> {
         let limit = self.work.spec.limits.sizes.output;
         let attempt_answer = match &self.answer_location {
-            AnswerLocation::File(None) => None,
+            AnswerLocation::File(None) => Err(MissingAnswer::FolderRemoved),
             AnswerLocation::File(Some(file)) => {
                 if is_long(file).await {
                     self.memory.acquire_permit().await;
@@ -249,7 +251,8 @@ impl OutcomeEvaluator {
                 stdout_answer(&self.program, stdout, reporter).await?
             }
         };
-        let answer = attempt_answer.as_ref().map(|answer| answer.raw.as_ref());
+        let answer =
+            attempt_answer.as_ref().map(|answer| answer.raw.as_ref()).map_err(|missing| *missing);
         let (stdout, has_other_output, ended_at) = (stdout.raw(), false, reporter.now());
         let reported_result = ReportedResult::default();
         let attempt_outcome = AttemptOutcome {
@@ -262,7 +265,7 @@ impl OutcomeEvaluator {
             ended_at,
         };
         let result = self.evaluate_with_checks(&attempt_outcome, (reporter, commands)).await;
-        if let (Ok(()), Some(AttemptAnswer { raw, piece })) = (&result, attempt_answer) {
+        if let (Ok(()), Ok(AttemptAnswer { raw, piece })) = (&result, attempt_answer) {
             reporter.record_later(EventKind::answer(piece));
             reporter.publish_answer(&raw);
         }

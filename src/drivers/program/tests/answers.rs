@@ -44,18 +44,28 @@ async fn files_pass_through_a_private_folder() {
     assert_eq!(record.text(TextChannel::Stdout), "600\n700\n");
 }
 
+fn assert_missing(record: &AttemptRecord, expected: Option<&str>, case: &str) {
+    let failure = record.result.as_ref().err();
+    let expected = expected.map(|message| (Code::AnswerMissing, message.to_owned()));
+    assert_eq!(failure.map(|failure| (failure.code, failure.message.clone())), expected, "{case}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_regular_file_of_the_agent_is_an_answer() {
     for (script, expected) in [
-        ("true", Some(Code::AnswerMissing)),
-        (r#"ln -s /etc/hostname "$0""#, Some(Code::AnswerMissing)),
-        (r#"mkfifo "$0""#, Some(Code::AnswerMissing)),
-        (r#"mkdir "$0""#, Some(Code::AnswerMissing)),
+        ("true", Some("the program wrote no answer file")),
+        (r#"ln -s /etc/hostname "$0""#, Some("the answer file is a link, which is not followed")),
+        (r#"mkfifo "$0""#, Some("the answer file is a folder or another special file")),
+        (r#"mkdir "$0""#, Some("the answer file is a folder or another special file")),
+        (
+            r#"rm -r "$(dirname "$0")""#,
+            Some("the folder of the answer file was removed before the program ended"),
+        ),
         (r#"echo yes > "$0""#, None),
     ] {
         let mut fixture = shell(script, &["{{ output_file }}"]);
         fixture.program.output = OutputMethod::File;
-        assert_eq!(fixture.run_to_end().await.code(), expected, "{script}");
+        assert_missing(&fixture.run_to_end().await, expected, script);
     }
 }
 
@@ -95,9 +105,20 @@ async fn the_answer_can_be_a_member_of_a_json_document() {
     assert_eq!(record.text(TextChannel::Stdout), r#"{"result": "four\n"}"#);
     let record = pointed(r#"{"result": {"a": [4]}}"#).run_to_end().await;
     assert_eq!(record.answer().as_deref(), Some(r#"{"a":[4]}"#));
-    for text in [r#"{"other": 4}"#, r#"{"result": "#, "", r#"{"result": null}"#] {
-        let record = pointed(text).run_to_end().await;
-        assert_eq!((record.code(), record.answer()), (Some(Code::AnswerMissing), None), "{text}");
+    let long = format!(r#"{{"result": "{}"}}"#, "a".repeat(2000));
+    for (text, reason) in [
+        (r#"{"other": 4}"#, "the JSON has nothing where `success.json_pointer` points"),
+        (r#"{"result": "#, "the JSON with the answer ends before it is complete"),
+        ("", "the output is empty, where JSON with the answer was expected"),
+        (r#"{"result": null}"#, "the JSON has `null` where `success.json_pointer` points"),
+        ("[\n  no", "the output is not one JSON document with the answer: line 2, column 4"),
+        (&long, "the JSON with the answer is longer than `max_output_bytes`, and was truncated"),
+    ] {
+        let mut fixture = pointed(text);
+        fixture.spec.limits.sizes.output = 1000;
+        let record = fixture.run_to_end().await;
+        assert_missing(&record, Some(reason), text);
+        assert_eq!(record.answer(), None, "{text}");
     }
 }
 

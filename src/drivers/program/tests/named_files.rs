@@ -89,7 +89,7 @@ async fn each_undeliverable_file_is_reported_without_its_folder() {
             printf '{"type":"artifact","parts":[{"text":"see"},{"file":{"path":"%s"}}]}\n' $path
         done"#;
     let record = file_program(script, &[]).run_to_end().await;
-    assert_eq!((record.code(), files(&record)), (Some(Code::EmptyAnswer), vec![]));
+    assert_eq!((record.code(), files(&record)), (Some(Code::OutputUnreadable), vec![]));
     let outside = "was not delivered: it is outside the folders of the agent and of the execution";
     let missing = "the file `gone` was not delivered: it does not exist";
     let expected = [
@@ -101,6 +101,42 @@ async fn each_undeliverable_file_is_reported_without_its_folder() {
         missing,
     ];
     assert_eq!(warnings(&record), expected);
+    assert_eq!(record.result.unwrap_err().message, expected[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_may_be_delivered_at_a_later_try() {
+    let event =
+        |name: &str| format!(r#"{{"type":"artifact","id":"{name}","file":{{"path":"{name}"}}}}"#);
+    let script =
+        r#"printf '%s\n' "$0" "$1"; printf x > a; printf '%s\n' "$0"; $2; printf '%s\n' "$1""#;
+    for (command, code) in [("cp a b", None), ("true", Some(Code::OutputUnreadable))] {
+        let record = file_program(script, &[&event("a"), &event("b"), command]).run_to_end().await;
+        assert_eq!(record.code(), code, "{command}");
+    }
+    let failed = r#"{"type":"failed","message":"no quota","category":"quota"}"#;
+    let script = r#"printf '%s\n' "$0" "$1""#;
+    let record = file_program(script, &[&event("a"), failed]).run_to_end().await;
+    assert_eq!(record.code(), Some(Code::QuotaExceeded), "the program's own failure comes first");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_file_fails_only_a_result() {
+    for (event, code) in [
+        (r#"{"type":"artifact","file":{"path":"gone"}}"#, Some(Code::OutputUnreadable)),
+        (r#"{"type":"message","file":{"path":"gone"}}"#, Some(Code::OutputUnreadable)),
+        (
+            r#"{"type":"status","state":"completed","file":{"path":"gone"}}"#,
+            Some(Code::OutputUnreadable),
+        ),
+        (r#"{"type":"input_required","file":{"path":"gone"}}"#, Some(Code::OutputUnreadable)),
+        (r#"{"type":"status","file":{"path":"gone"}}"#, None),
+    ] {
+        let script = r#"echo '{"type":"text","text":"done"}'; printf '%s\n' "$0""#;
+        let record = file_program(script, &[event]).run_to_end().await;
+        assert_eq!(record.code(), code, "{event}");
+        assert_eq!(warnings(&record), ["the file `gone` was not delivered: it does not exist"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -55,6 +55,11 @@ impl AgentInput {
         Self(Some(journal))
     }
 
+    /// Returns true if the agent may still read.
+    pub(super) const fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Writes a line of a turn, and reports a fault.
     pub(super) async fn send(
         &mut self,

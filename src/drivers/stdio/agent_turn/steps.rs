@@ -7,7 +7,8 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::interaction::{AnswerValue, WireId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{
-    AgentRequest, AgentRequestKind, AnsweredCall, Command, OpenFault, ProtocolStep, SessionStart,
+    AgentRequest, AgentRequestKind, AnsweredCall, Command, OpenFault, ProtocolStep, RequestId,
+    SessionStart,
 };
 
 use super::turn_state::record_usage;
@@ -48,12 +49,10 @@ impl AgentTurn {
             ProtocolStep::Initialized(agent) => self.capabilities = agent.capabilities,
             ProtocolStep::Opened { id, .. } => {
                 self.state.open_deadline = None;
-                events.handle_event(ProgramEvent::Session { id }).await?;
+                record_session(id, events).await?;
                 return Ok(self.send_prompt(events));
             }
-            ProtocolStep::Identified { id, .. } => {
-                events.handle_event(ProgramEvent::Session { id }).await?;
-            }
+            ProtocolStep::Identified { id, .. } => record_session(id, events).await?,
             ProtocolStep::OpenFailed { fault: OpenFault::UnknownSession, .. }
                 if self.plan.resumed_session.take().is_some() =>
             {
@@ -68,6 +67,10 @@ impl AgentTurn {
             ProtocolStep::Text { message_id, role, text, .. } => {
                 self.state.answer.report_text((message_id, role), text, events).await?;
             }
+            ProtocolStep::Content { content, .. } => {
+                self.state.report_content(*content, events).await?;
+            }
+            ProtocolStep::ContentLost { reason, text } => self.state.lose((reason, &text), events),
             ProtocolStep::Tool { call, .. } => {
                 self.state.report_tool_call(&call, events).await?;
                 let monitor = &mut self.plan.tool_call_monitor;
@@ -84,8 +87,7 @@ impl AgentTurn {
                 return self.report_question(*request, (events, reporter)).await;
             }
             ProtocolStep::Answered { request, call, .. } => {
-                call.into_iter().for_each(|call| self.record_answer(call));
-                reporter.report_delivery(self.requests.remove(&request));
+                handle_answered(self, (&request, call), reporter);
             }
             ProtocolStep::Withdrawn { request, .. } => {
                 reporter.report_withdrawal(self.requests.remove(&request));
@@ -122,13 +124,6 @@ impl AgentTurn {
             .collect()
     }
 
-    /// Counts the answer to a permission request. A replay reports the answers again, so no earlier place may count
-    /// them.
-    fn record_answer(&mut self, call: AnsweredCall) {
-        self.state.denied_calls += usize::from(!call.is_allowed);
-        self.plan.tool_call_monitor.record_answer(call);
-    }
-
     /// Reports a question. Returns the steps that cancel the turn instead, if the tool call exceeds the limit.
     async fn report_question(
         &mut self,
@@ -157,6 +152,27 @@ impl AgentTurn {
         }
         self.connection.perform(Command::Cancel { session: SESSION_KEY })
     }
+}
+
+/// Counts the answer to a permission request; a replay reports the answers again, so no earlier place may count them.
+/// Reports the delivery of an answer, unless the agent has closed its input and cannot have read it.
+fn handle_answered(
+    turn: &mut AgentTurn,
+    (request, call): (&RequestId, Option<AnsweredCall>),
+    reporter: &Reporter,
+) {
+    if let Some(call) = call {
+        turn.state.denied_calls += usize::from(!call.is_allowed);
+        turn.plan.tool_call_monitor.record_answer(call);
+    }
+    let wire_id = turn.requests.remove(request);
+    if turn.input.is_open() {
+        reporter.report_delivery(wire_id);
+    }
+}
+
+async fn record_session(id: String, events: &mut EventReader<'_>) -> Result<(), LedgerError> {
+    events.handle_event(ProgramEvent::Session { id }).await
 }
 
 fn open_failure(fault: &OpenFault, message: &str) -> Failure {

@@ -4,15 +4,20 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::content::{Content, Part};
 use algonius_actors::model::execution::event::{FileChange, ToolStage};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_protocols::{TextRole, TokenUsage, ToolCall, ToolStatus, TurnOutcome};
+use algonius_protocols::{
+    AnswerContent, ContentValue, TextRole, TokenUsage, ToolCall, ToolStatus, TurnOutcome,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until};
 
 use super::open_requests::tool_name;
-use crate::drivers::adapters::event_line::ProgramEvent;
+use crate::drivers::adapters::event_line::{EventContent, ProgramEvent, ReportedArtifact};
 use crate::drivers::adapters::event_reader::EventReader;
 
 /// State of a turn that outlives a step.
@@ -91,7 +96,7 @@ impl TurnState {
             return Some(failure);
         }
         match end {
-            TurnOutcome::EndTurn if !self.answer.has_text && self.denied_calls > 0 => {
+            TurnOutcome::EndTurn if self.answer.is_empty() && self.denied_calls > 0 => {
                 failure(Code::Denied, "the agent was denied a tool, and gave no answer")
             }
             TurnOutcome::EndTurn => None,
@@ -152,6 +157,43 @@ impl TurnState {
         failure.into_iter().for_each(|failure| events.fail_with(failure));
     }
 
+    /// Fails a turn of whose answer a part could not be read. The turn continues.
+    pub(super) fn lose(&mut self, lost: (String, &str), events: &EventReader<'_>) {
+        self.fail(events.unreadable_failure(lost));
+    }
+
+    /// Delivers a part that is no text as an artifact.
+    pub(super) async fn report_content(
+        &mut self,
+        content: AnswerContent,
+        events: &mut EventReader<'_>,
+    ) -> Result<(), LedgerError> {
+        (self.answer.is_thinking, self.answer.has_content) = (false, true);
+        let AnswerContent { value, name, media_type } = content;
+        let content = match value {
+            ContentValue::Base64(encoded) => match standard_base64(&encoded) {
+                Some(encoded) => Content::Bytes(encoded),
+                None => {
+                    self.lose(("has bytes that are not base64".to_owned(), &encoded), events);
+                    return Ok(());
+                }
+            },
+            ContentValue::Text(text) => Content::Text(text),
+            ContentValue::Url(url) => Content::Url(url),
+        };
+        let part = Part { content, filename: name, media_type };
+        let content = EventContent::Parts(vec![part]);
+        let artifact = ReportedArtifact {
+            id: None,
+            name: None,
+            description: None,
+            content,
+            append: false,
+            last: true,
+        };
+        events.handle_event(ProgramEvent::Artifact(artifact)).await
+    }
+
     /// Shows the stage of a tool call, once.
     pub(super) async fn report_tool_call(
         &mut self,
@@ -188,10 +230,16 @@ pub(super) struct AnswerProgress {
     /// Message of the agent to which the latest text belongs.
     message_id: Option<String>,
     has_text: bool,
+    /// True if there was a part that is no text.
+    has_content: bool,
     is_thinking: bool,
 }
 
 impl AnswerProgress {
+    const fn is_empty(&self) -> bool {
+        !self.has_text && !self.has_content
+    }
+
     /// Shows a piece of text.
     pub(super) async fn report_text(
         &mut self,
@@ -214,6 +262,21 @@ impl AnswerProgress {
         (self.message_id, self.has_text) = (message_id, true);
         events.handle_event(ProgramEvent::Draft { text }).await
     }
+}
+
+/// Returns bytes in the form of base64 that the ledger has, from one that agents write: with line breaks, without
+/// padding, or as the address of a `data:` URL.
+fn standard_base64(encoded: &str) -> Option<String> {
+    let encoded = match encoded.strip_prefix("data:") {
+        Some(url) => url.split_once(";base64,")?.1,
+        None => encoded,
+    };
+    if STANDARD.decode(encoded).is_ok() {
+        return Some(encoded.to_owned());
+    }
+    let mut compact: String = encoded.split_ascii_whitespace().collect();
+    compact.truncate(compact.trim_end_matches('=').len());
+    STANDARD_NO_PAD.decode(compact).ok().map(|bytes| STANDARD.encode(bytes))
 }
 
 /// Records the usage that the agent reported.

@@ -28,7 +28,7 @@ use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::body;
 use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{self, EarlyRefusal, ProblemBody, to_json};
-use crate::wire::api::create_execution::{ExecutionRequest, MAX_WAIT_SECONDS};
+use crate::wire::api::create_execution::{ExecutionRequest, MAX_WAIT_SECONDS, PART_MEMBERS};
 
 /// Creates an execution. Responds with 200 after the end of the execution, or with 202 while it continues.
 ///
@@ -110,7 +110,10 @@ async fn submit(
 fn message_json(execution_request: ExecutionRequest) -> Result<Value, Failure> {
     let parts = match (execution_request.text, execution_request.parts) {
         (Some(text), None) => json!([{ "text": text }]),
-        (None, Some(parts)) => parts,
+        (None, Some(parts)) => {
+            check_part_members(&parts)?;
+            parts
+        }
         _ => return Err(invalid_params("the request must have either `text` or `parts`")),
     };
     let metadata = [
@@ -128,6 +131,20 @@ fn message_json(execution_request: ExecutionRequest) -> Result<Value, Failure> {
         message.insert("contextId".to_owned(), context.into());
     }
     Ok(message)
+}
+
+/// Refuses a member of a part that has no meaning, as every other one of the request. A2A itself ignores such members.
+fn check_part_members(parts: &Value) -> Result<(), Failure> {
+    let parts = parts.as_array().into_iter().flatten().map(Value::as_object);
+    for (index, part) in parts.enumerate() {
+        let mut names = part.into_iter().flat_map(Map::keys);
+        if names.any(|name| !PART_MEMBERS.contains(&name.as_str())) {
+            let names = PART_MEMBERS.map(|name| format!("`{name}`")).join(", ");
+            let message = format!("`parts[{index}]` may have only {names}");
+            return Err(Failure::new(Code::InvalidParams, message));
+        }
+    }
+    Ok(())
 }
 
 /// Waits up to `wait_seconds` for the end and returns the state of the execution.

@@ -164,6 +164,7 @@ impl AcpAgent {
         match instruction.name.as_str() {
             "say" => self.send_text(session_id, "agent_message_chunk", &instruction.text()),
             "think" => self.send_text(session_id, "agent_thought_chunk", &instruction.text()),
+            "image" => self.send_image(session_id, &instruction.text()),
             "burst" => (1..=instruction.number()).try_for_each(|n| {
                 self.send_text(session_id, "agent_message_chunk", &format!("{n} "))
             }),
@@ -221,6 +222,12 @@ impl AcpAgent {
 
     fn fail_turn(&mut self, session_id: &str, code: i64, text: &str) -> Result<(), Box<dyn Error>> {
         self.finish(session_id, &json!({"error": {"code": code, "message": text}}))
+    }
+
+    fn send_image(&self, session_id: &str, encoded: &str) -> Result<(), Box<dyn Error>> {
+        let image = json!({"type": "image", "data": encoded, "mimeType": "image/png"});
+        let update = json!({"sessionUpdate": "agent_message_chunk", "content": image});
+        self.sessions.get(session_id).map_or(Ok(()), |session| session.send_update(&update))
     }
 
     fn send_text(&self, session_id: &str, kind: &str, text: &str) -> Result<(), Box<dyn Error>> {

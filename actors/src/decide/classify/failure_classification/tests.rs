@@ -31,7 +31,7 @@ fn native_program() -> ProgramSpec {
 
 fn classify_attempt(exit: i32, stderr: &str, reported_result: ReportedResult) -> Failure {
     let ended_at: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
-    let (exit, answer) = (ProcessExit::Code(exit), Some(""));
+    let (exit, answer) = (ProcessExit::Code(exit), Ok(""));
     let attempt_outcome = AttemptOutcome {
         exit,
         answer,
@@ -135,8 +135,7 @@ fn failure_rules_with_429_classifies_short_waits_as_rate_limits() {
         ("retry-after: 20", Code::AgentRateLimited, Some(20)),
         ("resets in 4 hours", Code::QuotaExceeded, Some(4 * 3600)),
     ] {
-        let (exit, answer, reported_result) =
-            (ProcessExit::Code(1), Some(""), reported_status(429));
+        let (exit, answer, reported_result) = (ProcessExit::Code(1), Ok(""), reported_status(429));
         let attempt_outcome = AttemptOutcome {
             exit,
             answer,

@@ -8,7 +8,9 @@ use chrono::DateTime;
 use proptest::prelude::*;
 use regex::Regex;
 
-use super::{AttemptOutcome, ProcessExit, ReportedResult, evaluate_attempt, spawn_failure};
+use super::{
+    AttemptOutcome, MissingAnswer, ProcessExit, ReportedResult, evaluate_attempt, spawn_failure,
+};
 use crate::model::agent::success_criteria::{
     FailureMatchers, FailureRules, SuccessCriteria, UsageRules,
 };
@@ -79,7 +81,7 @@ fn outcome_with<'t>(
     let (reported_result, ended_at) = (ReportedResult::default(), DateTime::UNIX_EPOCH);
     AttemptOutcome {
         exit,
-        answer,
+        answer: answer.ok_or(MissingAnswer::FileAbsent),
         has_other_output: false,
         stdout: "",
         stderr,

@@ -1,0 +1,135 @@
+//! Tests of ACP with answers that are more than text, or have another form.
+
+use algonius_protocols::{AnswerContent, ContentValue, ProtocolStep};
+use serde_json::{Value, json};
+
+use crate::scripted_connection::{SESSION_KEY, ScriptedConnection};
+
+/// Content of another form than one block of text.
+#[test]
+fn content_of_another_form_is_read_or_lost_but_never_ignored() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let lost = |content: &Value| {
+        let text = content.to_string();
+        let reason = "has a content of unknown form".to_owned();
+        format!("{:?}", ProtocolStep::ContentLost { reason, text })
+    };
+    let odd_text = json!({"type": "text", "text": 7});
+    for (kind, content, expected) in [
+        (
+            "agent_message_chunk",
+            json!([text("a"), text(""), text("b")]),
+            vec!["Answer None \"a\"".to_owned(), "Answer None \"b\"".to_owned()],
+        ),
+        ("agent_message_chunk", odd_text.clone(), vec![lost(&odd_text)]),
+        ("agent_message_chunk", json!("words"), vec![lost(&json!("words"))]),
+        ("agent_message_chunk", Value::Null, vec![]),
+        ("agent_message_chunk", json!({"type": "text"}), vec![]),
+        ("agent_message_chunk", json!({"text": "a"}), vec![lost(&json!({"text": "a"}))]),
+        ("agent_message_chunk", json!({"type": "text", "text": null}), vec![]),
+        ("agent_message_chunk", json!([]), vec![]),
+        ("agent_message_chunk", json!({"type": "image"}), vec![lost(&json!({"type": "image"}))]),
+    ] {
+        let mut script = ScriptedConnection::with_running_turn();
+        script.clear();
+        script.receive_update(&json!({"sessionUpdate": kind, "content": content}));
+        assert_eq!(script.step_texts, expected, "{content}");
+    }
+    for (kind, content) in
+        [("agent_message_chunk", json!({"type": "hologram"})), ("agent_thought_chunk", odd_text)]
+    {
+        let mut script = ScriptedConnection::with_running_turn();
+        script.receive_update(&json!({"sessionUpdate": kind, "content": content}));
+        assert!(script.last_step_text().contains("is not shown"), "{content}");
+    }
+}
+
+#[test]
+fn answer_content_that_is_no_text_is_delivered() {
+    let content = |value, name: Option<&str>, media_type: Option<&str>| {
+        let (name, media_type) = (name.map(str::to_owned), media_type.map(str::to_owned));
+        let content = Box::new(AnswerContent { value, name, media_type });
+        format!("{:?}", ProtocolStep::Content { session: SESSION_KEY, content })
+    };
+    let bytes = || ContentValue::Base64("aGk=".to_owned());
+    let url = || ContentValue::Url("https://a.example/b.txt".to_owned());
+    for (block, expected) in [
+        (
+            json!({"type": "image", "data": "aGk=", "mimeType": "image/png"}),
+            content(bytes(), None, Some("image/png")),
+        ),
+        (json!({"type": "audio", "data": "aGk="}), content(bytes(), None, None)),
+        (
+            json!({"type": "image", "data": "", "uri": "https://a.example/b.txt"}),
+            content(url(), Some("b.txt"), None),
+        ),
+        (
+            json!({"type": "image", "uri": "data:image/png;base64,aGk="}),
+            content(ContentValue::Base64("data:image/png;base64,aGk=".to_owned()), None, None),
+        ),
+        (
+            json!({"type": "resource_link", "uri": "s3://bucket/b.txt"}),
+            content(ContentValue::Url("s3://bucket/b.txt".to_owned()), Some("b.txt"), None),
+        ),
+        (
+            json!({"type": "resource_link", "uri": "https://a.example/b.txt", "name": "notes"}),
+            content(url(), Some("notes"), None),
+        ),
+        (
+            json!({"type": "image", "uri": "https://a.example/b.txt?signature=x#top"}),
+            content(
+                ContentValue::Url("https://a.example/b.txt?signature=x#top".to_owned()),
+                Some("b.txt"),
+                None,
+            ),
+        ),
+        (
+            json!({"type": "resource", "resource": {"uri": "file:///c.txt", "text": "words"}}),
+            content(ContentValue::Text("words".to_owned()), Some("c.txt"), None),
+        ),
+        (
+            json!({"type": "resource", "resource": {"uri": "x", "blob": "aGk=", "mimeType": "a/b"}}),
+            content(bytes(), None, Some("a/b")),
+        ),
+    ] {
+        let mut script = ScriptedConnection::with_running_turn();
+        script.receive_update(&json!({"sessionUpdate": "agent_message_chunk", "content": block}));
+        assert_eq!(script.step_texts, [expected], "{block}");
+        // Reasoning is not delivered.
+        script.receive_update(&json!({"sessionUpdate": "agent_thought_chunk", "content": block}));
+        assert!(script.last_step_text().contains("is not shown"), "{block}");
+    }
+}
+
+#[test]
+fn an_update_without_a_kind_is_lost_only_with_content() {
+    for (update, is_lost) in [
+        (json!({"content": {"type": "text", "text": "a"}}), true),
+        (json!({"sessionUpdate": 7, "content": "words"}), true),
+        (json!({"sessionUpdate": null, "content": null}), false),
+        (json!({"content": []}), false),
+        (json!({"sessionUpdate": "of_a_later_release", "content": []}), false),
+        (json!({}), false),
+    ] {
+        let mut script = ScriptedConnection::with_running_turn();
+        script.receive_update(&update);
+        let has_lost = script.step_texts.iter().any(|text| text.starts_with("ContentLost"));
+        assert_eq!(has_lost, is_lost, "{update}");
+    }
+}
+
+#[test]
+fn an_address_on_the_machine_of_the_agent_is_not_delivered() {
+    for block in [
+        json!({"type": "resource_link", "uri": "file:///srv/project/out.png", "name": "out.png"}),
+        json!({"type": "image", "uri": "out.png"}),
+        json!({"type": "image", "uri": "/srv/a:b/out.png"}),
+        json!({"type": "resource_link", "uri": "FILE:/srv/out.png"}),
+        json!({"type": "resource", "resource": {"uri": "file:///srv/out.png"}}),
+    ] {
+        let mut script = ScriptedConnection::with_running_turn();
+        script.receive_update(&json!({"sessionUpdate": "agent_message_chunk", "content": block}));
+        let expected = "Warning { session: SessionKey(0), text: \"a link to a file of the agent's machine is not shown\" }";
+        assert_eq!(script.step_texts, [expected], "{block}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Answers at the command line that are more than the text of an artifact, and answers of other programs.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::harness::{Service, Setup};
+
+/// Agent that answers with these events.
+fn event_agent(id: &str, events: &str) -> String {
+    format!("[agents.{id}]\ncommand = 'printf'\nargs = ['%s', '''{events}''']\noutput = 'events'\n")
+}
+
+#[tokio::test]
+async fn every_kind_of_answer_is_printed_or_noted() {
+    let cases = [
+        ("message", r#"{"type":"message","text":"done"}"#, "done", ""),
+        ("data", r#"{"type":"artifact","data":{"findings":3}}"#, "{\"findings\":3}\n", ""),
+        (
+            "file",
+            r#"{"type":"artifact","file":{"text":"x","name":"a.txt","media_type":"text/plain"}}"#,
+            "",
+            "note: the answer has a file `a.txt` (text/plain), which `--json` prints in base64\n",
+        ),
+        (
+            "link",
+            r#"{"type":"artifact","parts":[{"text":"see"},{"url":"https://a.example/b"}]}"#,
+            "see",
+            "note: the answer has a file at https://a.example/b\n",
+        ),
+        ("text", r#"{"type":"text","text":"plain"}"#, "plain", ""),
+    ];
+    let agents = cases.map(|(id, events, ..)| event_agent(id, events));
+    let service = Service::start(&agents.concat()).await;
+    for (id, _, printed, note) in cases {
+        for options in [&["send", id, "x"][..], &["send", "--no-stream", id, "x"]] {
+            let output = service.run_command(options, "").await;
+            assert_eq!((output.exit_code, output.stdout.trim_end()), (Some(0), printed.trim_end()));
+            assert!(output.stderr.ends_with(note), "{options:?}: {output:?}");
+            assert!(!note.is_empty() || !output.stderr.contains("note:"), "{output:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_another_program_names_its_status() {
+    let setup = Setup::new("");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answers = [
+        ("502 Bad Gateway", "text/html", "<html>", "HTTP 502, text/html"),
+        ("401 No", "application/json", "{\"error\":\"forbidden\"}", "HTTP 401, application/json"),
+        ("404 No", "application/json", "{\"message\":\"no Route\"}", "HTTP 404, application/json"),
+    ];
+    for (status, media_type, body, named) in answers {
+        let answer = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 65536];
+            _ = stream.read(&mut request).await;
+            let length = body.len();
+            let head = format!("Content-Type: {media_type}\r\nContent-Length: {length}\r\n\r\n");
+            stream
+                .write_all(format!("HTTP/1.1 {status}\r\n{head}{body}").as_bytes())
+                .await
+                .unwrap();
+        };
+        let env = [
+            ("ALGONIUS_URL", url.as_str()),
+            ("ALGONIUS_TOKEN", "a-token-of-32-characters-or-more-1"),
+        ];
+        let (output, ()) = tokio::join!(setup.run_with_env(&["status"], "", &env), answer);
+        let expected = format!("the answer is not one of this service: {named}");
+        assert!(output.exit_code == Some(1) && output.stderr.contains(&expected), "{output:?}");
+    }
+}
