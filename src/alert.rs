@@ -49,6 +49,9 @@ pub struct HookSettings {
 /// Alert that was raised or cleared.
 pub type AlertNotice = (AlertPhase, Alert);
 
+/// Function that removes the secrets from a text.
+pub type RedactFunction = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
 /// Task that calls the hooks until it is stopped.
 pub struct AlertDispatcher(JoinHandle<()>);
 
@@ -66,13 +69,13 @@ impl AlertDispatcher {
     pub fn start(
         hooks: HookSettings,
         policy: DeliveryPolicy,
-        warden: Arc<dyn Warden>,
+        (warden, redact): (Arc<dyn Warden>, RedactFunction),
         notices: mpsc::Receiver<AlertNotice>,
     ) -> Result<Self, Failure> {
         let HookSettings { webhook_url, signing_secret, command } = hooks;
         let webhook =
             webhook_url.map(|url| Webhook::new(url, signing_secret, policy)).transpose()?;
-        let command = command.map(|(program, args)| AlertCommand { program, args, warden });
+        let command = command.map(|(program, args)| AlertCommand { program, args, warden, redact });
         let hooks = AlertHooks { webhook, command };
         Ok(Self(tokio::spawn(hooks.dispatch(notices))))
     }

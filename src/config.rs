@@ -28,7 +28,7 @@ pub use keys::server::{
     ServerSettings, default_token_file,
 };
 pub use keys::telemetry::TelemetrySettings;
-pub use load::{LoadedConfig, SHIPPED_CONFIG, load, load_shipped, load_text};
+pub use load::{LoadedConfig, SHIPPED_CONFIG, load, load_built_in_text, load_shipped, load_text};
 pub use schema::schema;
 pub use service_files::ServiceFiles;
 pub use settings::{CallerSettings, ObservabilitySettings, SecrecySettings, Settings};

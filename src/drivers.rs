@@ -1,7 +1,7 @@
 //! Drivers: run the work of an agent, whatever its kind.
 
 mod adapters;
-mod files;
+pub(crate) mod files;
 mod lease_commands;
 pub mod mcp;
 pub mod models;

@@ -9,16 +9,26 @@ use std::time::Duration;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::program::ProcessExit;
 use algonius_warden::{
     LaunchRequest, OutputPipe, RootCapabilities, SpawnedProgram, StdinSource, Warden,
 };
+use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
+
+use super::RedactFunction;
 
 /// Time limit of the program.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of its output that are held; the service discards the output.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
+
+/// Bytes at the end of its standard error that are read for the log.
+const ERROR_TAIL_BYTES: usize = 64 << 10;
+
+/// Longest line of its standard error in the log, in characters.
+const MAX_LINE_CHARS: usize = 300;
 
 /// Search path of the program.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -28,6 +38,7 @@ pub(super) struct AlertCommand {
     pub(super) program: PathBuf,
     pub(super) args: Vec<String>,
     pub(super) warden: Arc<dyn Warden>,
+    pub(super) redact: RedactFunction,
 }
 
 impl AlertCommand {
@@ -35,17 +46,34 @@ impl AlertCommand {
     pub(super) async fn run_once(&self, body: &[u8]) -> io::Result<()> {
         let SpawnedProgram { stdout, stderr, exit: exit_future, tree, .. } =
             self.warden.launch(self.launch_spec(body)).await?;
-        let run_and_drain = async { tokio::join!(exit_future, drain(stdout), drain(stderr)).0 };
+        let mut error_output = Vec::new();
+        let run_and_drain = async {
+            tokio::join!(exit_future, drain(stdout), read_tail(stderr, &mut error_output)).0
+        };
         let result = timeout(COMMAND_TIMEOUT, run_and_drain).await;
         // A late program still runs, and a finished one may have left children.
         tree.kill_all_processes().await;
-        let exit =
-            result.map_err(|_late| io::Error::other("the program did not end in time"))??;
-        if exit.code() == Some(0) {
-            Ok(())
-        } else {
-            Err(io::Error::other(format!("the program ended with {exit:?}")))
-        }
+        let end = match result {
+            Err(_elapsed) => format!("did not end within {} s", COMMAND_TIMEOUT.as_secs()),
+            Ok(exit) => match exit? {
+                ProcessExit::Code(0) => return Ok(()),
+                ProcessExit::Code(code) => format!("ended with exit code {code}"),
+                ProcessExit::Signal(signal) => format!("was ended by signal {signal}"),
+            },
+        };
+        let last_line = self.last_line(&error_output);
+        let clause = if last_line.is_empty() { last_line } else { format!(": {last_line}") };
+        Err(io::Error::other(format!("the program {end}{clause}")))
+    }
+
+    /// Returns the last line of the program's standard error, redacted: a program such as `curl` prints the URL that it
+    /// could not reach, and the URL may contain a key.
+    fn last_line(&self, error_output: &[u8]) -> String {
+        let text = (self.redact)(&String::from_utf8_lossy(error_output));
+        let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        let line = line.unwrap_or_default();
+        let start = line.char_indices().rev().nth(MAX_LINE_CHARS - 1).map_or(0, |(at, _)| at);
+        line.get(start..).unwrap_or_default().to_owned()
     }
 
     fn launch_spec(&self, body: &[u8]) -> LaunchRequest {
@@ -66,6 +94,16 @@ impl AlertCommand {
             user: None,
             wrapper: None,
             resource_limits: ResourceLimits::default(),
+        }
+    }
+}
+
+/// Reads a stream to its end, and keeps the last bytes.
+async fn read_tail(mut pipe: OutputPipe, tail: &mut Vec<u8>) {
+    // The stream ends in any case, also by an error.
+    while let Ok(1..) = pipe.read_buf(tail).await {
+        if tail.len() > 2 * ERROR_TAIL_BYTES {
+            tail.drain(..tail.len() - ERROR_TAIL_BYTES);
         }
     }
 }

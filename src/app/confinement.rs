@@ -1,7 +1,6 @@
 //! Decides the confinement of each agent from the capabilities of this machine, before any agent runs.
 
 mod boundary_facts;
-mod homes;
 mod limits;
 mod users;
 
@@ -21,6 +20,7 @@ use self::boundary_facts::{ConfinedProgram, has_own_user};
 use self::users::UserAssignments;
 use crate::StartError;
 use crate::config::{ConfiguredAgent, ServiceFiles};
+use crate::drivers::files::agent_home;
 
 pub(crate) use self::limits::{decide_limits, open_control_groups};
 
@@ -213,7 +213,7 @@ const PASS_THROUGH_MODE: u32 = 0o711;
 /// Creates the private home of an agent, with its configured files.
 pub(crate) fn create_home(agent: &ConfiguredAgent) -> Result<(), StartError> {
     let Some(program) = agent.program().filter(|_| agent.spec.enabled) else { return Ok(()) };
-    let agent_home = program.program_runtime.agent_home.as_deref();
-    let created = agent_home.map_or(Ok(()), |agent_home| homes::create(agent_home, program.user));
+    let home = program.program_runtime.agent_home.as_deref();
+    let created = home.map_or(Ok(()), |home| agent_home::create(home, program.user));
     created.map_err(|source| StartError::Home { agent: agent.spec.id.clone(), source })
 }

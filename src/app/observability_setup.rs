@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::push::Secret;
+use algonius_actors::services::RedactorHandle;
 use algonius_warden::process_holders::ProcessHolders;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use tokio::sync::mpsc;
@@ -58,6 +59,7 @@ impl Observability {
     pub(crate) fn start(
         self,
         holders: &Arc<ProcessHolders>,
+        redactor: RedactorHandle,
     ) -> Result<RunningObservability, StartError> {
         let instruments = self.instruments;
         let Some((hook_settings, delivery_policy, notices)) = self.alert_setup else {
@@ -66,7 +68,10 @@ impl Observability {
         let alert_dispatcher = AlertDispatcher::start(
             hook_settings,
             delivery_policy,
-            Arc::clone(holders) as _,
+            (
+                Arc::clone(holders) as _,
+                Arc::new(move |text| redactor.current().redact(text).into_owned()),
+            ),
             notices,
         );
         let alert_dispatcher =

@@ -79,7 +79,7 @@ impl ProgramRegistry {
         let (registry, spec, program) = (self.clone(), Arc::clone(spec), Arc::clone(program));
         tokio::spawn(async move {
             let guard = registry.request_lock.lock().await;
-            let status = inspect_program(&requester, spec, program).await;
+            let status = inspect_program(&requester, (spec, program), VERSION_TIMEOUT).await;
             drop(guard);
             if let Some(warning) = &status.warning {
                 tracing::warn!(agent = %id, warning, "program");
@@ -95,16 +95,16 @@ impl ProgramRegistry {
     }
 }
 
-/// Inspects the program of an agent: its preset, and the version that it reports.
+/// Inspects the program of an agent: its preset, and the version that it reports within a time limit.
 pub(crate) async fn inspect_program(
     requester: &VersionRequester,
-    spec: Arc<AgentSpec>,
-    program: Arc<ProgramSpec>,
+    (spec, program): (Arc<AgentSpec>, Arc<ProgramSpec>),
+    time_limit: Duration,
 ) -> ProgramStatus {
     let status = status_without_version(&program);
     let Some(version) = program.program_runtime.version.clone() else { return status };
     let reported_version =
-        requester.request_version((spec, Arc::clone(&program)), &version, VERSION_TIMEOUT).await;
+        requester.request_version((spec, Arc::clone(&program)), &version, time_limit).await;
     let warning = match &reported_version {
         Ok(version) => untested_warning(version, &program),
         Err(error) => Some(error.to_string()),

@@ -88,7 +88,8 @@ impl StartedService {
             host_check: Some(Arc::clone(&resources.host_check)),
             ..tree_plan(settings, host_metrics, &resources.store, request_handle_cell)
         };
-        let observability = observability.start(resources.agent_factory.holders())?;
+        let observability =
+            observability.start(resources.agent_factory.holders(), redaction.redactor_handle())?;
         let tree =
             start_tree(services, definitions, plan, resources.agent_factory.holders()).await?;
         Ok(Self { resources, tree, specs, credentials, switches, redaction, observability })

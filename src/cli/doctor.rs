@@ -11,7 +11,7 @@ mod model_provider;
 mod network;
 mod resource_limits;
 mod service_files;
-mod version;
+pub(super) mod version;
 
 use std::ffi::OsString;
 use std::path::Path;

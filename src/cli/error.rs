@@ -16,7 +16,9 @@ use service::ServiceCommandError;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CliError {
     /// The address is not a URL of a service.
-    #[error("`{url}` is not an address of the service: it must begin with `http://` or `https://`")]
+    #[error(
+        "`{url}` is not an address of the service: it must begin with `http://` or `https://`, and have a port from 1 to 65535 or none"
+    )]
     InvalidUrl { url: String },
     /// No service responds.
     #[error("no service answers at {url}; start one with `algonius serve`")]
@@ -42,6 +44,9 @@ pub(super) enum CliError {
     /// The response is not one of this service.
     #[error("the answer is not one of this service: {reason}")]
     UnexpectedResponse { reason: &'static str },
+    /// The response has other members than this service gives: the service may be of another release.
+    #[error("the answer has another form than this program reads")]
+    UnreadableResponse { source: serde_json::Error },
     /// Another program answered, such as a proxy.
     #[error("the answer is not one of this service: HTTP {status}, {media_type}")]
     ForeignResponse { status: u16, media_type: String },
@@ -102,6 +107,11 @@ pub(super) enum CliError {
          `algonius token create {name} --replace` creates another"
     )]
     TokenOutput { name: String, source: std::io::Error },
+    /// The text of a token would be lost.
+    #[error(
+        "the token `{name}` was not created: standard output is closed or discarded, so nobody would get its text"
+    )]
+    TokenDiscarded { name: String },
 }
 
 fn candidate_lines(candidates: &[String], has_more: bool) -> String {
@@ -185,6 +195,7 @@ impl CliError {
             | Self::Insecure { .. }
             | Self::ConnectionLost { .. }
             | Self::UnexpectedResponse { .. }
+            | Self::UnreadableResponse { .. }
             | Self::ForeignResponse { .. }
             | Self::ChecksFailed { .. }
             | Self::File { .. }
@@ -192,7 +203,8 @@ impl CliError {
             | Self::Input { .. }
             | Self::Output { .. }
             | Self::ExecutionOutput { .. }
-            | Self::TokenOutput { .. } => 1,
+            | Self::TokenOutput { .. }
+            | Self::TokenDiscarded { .. } => 1,
         }
     }
 }

@@ -12,9 +12,10 @@ pub(super) mod usage_text;
 
 use std::cell::RefCell;
 use std::error::Error;
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use comfy_table::{Table, presets};
 use serde::Serialize;
@@ -90,8 +91,16 @@ impl CliOutput {
 
     /// True if standard output is a regular file, which is read only after the end.
     pub(super) fn writes_to_file(&self) -> bool {
-        let stdout = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
-        stdout.and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
+        stdout_metadata().is_ok_and(|metadata| metadata.is_file())
+    }
+
+    /// True if standard output is the null device, which is also in place of a closed one.
+    pub(super) fn is_discarded(&self) -> bool {
+        let null_device = fs::metadata("/dev/null").map(|null| null.rdev());
+        stdout_metadata().is_ok_and(|metadata| {
+            metadata.file_type().is_char_device()
+                && null_device.is_ok_and(|device| device == metadata.rdev())
+        })
     }
 
     /// Prints a line.
@@ -320,6 +329,11 @@ fn cause_chain(error: &dyn Error) -> String {
         cause = error.source();
     }
     text
+}
+
+fn stdout_metadata() -> io::Result<Metadata> {
+    let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    stdout.and_then(|file| file.metadata())
 }
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ pub(super) async fn create(
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let CreateTokenArgs { name, scopes, agents, expires, replace } = args;
+    if out.is_discarded() {
+        return Err(CliError::TokenDiscarded { name }); // Nobody could read the text again.
+    }
     let non_empty = |words: Vec<String>| (!words.is_empty()).then_some(words);
     let (scopes, agents) = (non_empty(scopes), non_empty(agents));
     let request = json!(TokenRequest { name: name.clone(), scopes, agents, expires, replace });

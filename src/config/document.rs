@@ -5,6 +5,7 @@ use std::path::Path;
 use algonius_actors::model::id::AgentId;
 
 use super::keys::agent::exposure::AuthConfig;
+use super::keys::agent::program::user;
 use super::keys::agent::{self, ReadContext, card};
 use super::keys::cognition::CognitionCatalog;
 use super::keys::limits::AgentSettingBounds;
@@ -27,14 +28,18 @@ pub(super) fn read<'c>(
     // The bounds of most numbers below follow from these limits.
     let limits = AgentSettingBounds::read(root.section("limits"));
     // The ids are read before all else that may name an agent.
-    let sections = parse_section_ids(reader, root.sections("agents"));
+    let mut sections = parse_section_ids(reader, root.sections("agents"));
     if sections.is_empty() {
         reader.error(&root.position.below("agents"), "one agent at least is needed");
     }
     let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
     let mut server_section = root.section("server");
+    let has_agent_users = server_section.has("agent_users");
     let provider = card::provider(&mut server_section);
     let (server, default_agent) = server::read(server_section, &ids);
+    if !has_agent_users {
+        sections.iter_mut().for_each(|(_, section)| user::refuse_dynamic_user(section));
+    }
     let log = log::read(root.section("log"));
     let lockout = access::lockout(root.section("lockout"));
     // A wrong address has its own fault, and must not cause others about open agents.

@@ -37,7 +37,7 @@ pub fn load(
 ) -> Result<LoadedConfig, ConfigFaults> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| unreadable_file(path, &format!("cannot be read: {error}")))?;
-    load_config_text(&ConfigText { path, text: &text, is_shipped: false }, env)
+    load_config_text(&ConfigText { path, text: &text, is_built_in: false }, env)
 }
 
 /// Reads the configuration that is built into the program.
@@ -45,8 +45,19 @@ pub fn load(
 /// # Errors
 /// Fails if the configuration does not suit this machine.
 pub fn load_shipped(env: &dyn Fn(&str) -> Option<OsString>) -> Result<LoadedConfig, ConfigFaults> {
+    load_built_in_text(SHIPPED_CONFIG, env)
+}
+
+/// Reads a text of this program, which no file has. Only the built-in presets are available to it.
+///
+/// # Errors
+/// Same as [`load`].
+pub fn load_built_in_text(
+    text: &str,
+    env: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<LoadedConfig, ConfigFaults> {
     let path = Path::new("supervisor.toml");
-    load_config_text(&ConfigText { path, text: SHIPPED_CONFIG, is_shipped: true }, env)
+    load_config_text(&ConfigText { path, text, is_built_in: true }, env)
 }
 
 /// Reads a text as the contents of a file.
@@ -58,7 +69,7 @@ pub fn load_text(
     text: &str,
     env: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<LoadedConfig, ConfigFaults> {
-    load_config_text(&ConfigText { path, text, is_shipped: false }, env)
+    load_config_text(&ConfigText { path, text, is_built_in: false }, env)
 }
 
 /// Text of a configuration, and the path that names it in faults.
@@ -66,7 +77,7 @@ struct ConfigText<'t> {
     path: &'t Path,
     text: &'t str,
     /// True if the text is built into the program, so that no file has it.
-    is_shipped: bool,
+    is_built_in: bool,
 }
 
 /// Checks the text of a file. Relative paths are relative to the file's folder.
@@ -74,7 +85,7 @@ fn load_config_text(
     config_text: &ConfigText<'_>,
     env: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<LoadedConfig, ConfigFaults> {
-    let ConfigText { path, text, is_shipped } = *config_text;
+    let ConfigText { path, text, is_built_in } = *config_text;
     let file = std::path::absolute(path);
     let file = file.map_err(|error| unreadable_file(path, &format!("has no folder: {error}")))?;
     let reader = ConfigReader::new(path, text, file.parent().unwrap_or(&file).to_owned(), env);
@@ -84,7 +95,10 @@ fn load_config_text(
         let position = SourcePosition { key_path: String::new(), span, is_printable: false };
         reader.error(&position, new_diagnostic(error.message()).with_code(FaultCode::Syntax));
     }
-    let preset_catalog = PresetCatalog::open(document.get_ref(), file.parent().unwrap_or(&file));
+    let preset_catalog = match is_built_in {
+        true => PresetCatalog::built_in(),
+        false => PresetCatalog::open(document.get_ref(), file.parent().unwrap_or(&file)),
+    };
     let merged_document = syntax_errors
         .is_empty()
         .then(|| presets::merge(document.get_ref(), &preset_catalog, &reader));
@@ -92,7 +106,7 @@ fn load_config_text(
         .as_ref()
         .and_then(|merged_document| document::read(&reader, merged_document));
     let ReadResult { faults, secrets, files, secret_files, mut texts } = reader.finish();
-    if let Some(main_text) = texts.first_mut().filter(|_| !is_shipped) {
+    if let Some(main_text) = texts.first_mut().filter(|_| !is_built_in) {
         main_text.file.clone_from(&file);
     }
     let is_valid = faults.iter().all(|fault| fault.severity != Severity::Error);
@@ -101,7 +115,7 @@ fn load_config_text(
             settings: Settings {
                 service_files: ServiceFiles::new(
                     &settings.server,
-                    Some(file.as_path()).filter(|_| !is_shipped),
+                    Some(file.as_path()).filter(|_| !is_built_in),
                     ConfiguredFiles {
                         secret_files,
                         programs: settings.observability.alerts.programs(),

@@ -51,9 +51,11 @@ struct PresetText {
 /// Available presets: the built-in ones, overridden by those of a folder.
 pub(super) struct PresetCatalog {
     presets: BTreeMap<String, PresetText>,
-    /// Folder of the files that were read, or could not be.
-    folder: PathBuf,
+    /// Folder of the files that were read, or could not be; `None` if only the built-in presets are available.
+    folder: Option<PathBuf>,
     unreadable: BTreeMap<String, (PathBuf, io::Error)>,
+    /// Reason why the files of the folder are unknown.
+    folder_error: Option<io::Error>,
 }
 
 impl PresetCatalog {
@@ -68,24 +70,34 @@ impl PresetCatalog {
         Self::read(folder.join(presets_folder))
     }
 
-    /// Returns the built-in presets, and those of a folder.
-    fn read(folder: PathBuf) -> Self {
+    /// Returns the built-in presets.
+    pub(super) fn built_in() -> Self {
         let built_in = BUILT_IN_PRESETS.iter().map(|(name, text)| {
             let file = PathBuf::from(format!("{name}.{PRESET_EXTENSION} (built in)"));
             ((*name).to_owned(), PresetText { file, text: Cow::Borrowed(text) })
         });
-        let mut preset_catalog =
-            Self { presets: built_in.collect(), folder, unreadable: BTreeMap::new() };
-        for (name, file) in preset_files(&preset_catalog.folder) {
-            match read_preset(&file) {
-                Ok(text) => {
-                    let text = Cow::Owned(text);
-                    preset_catalog.presets.insert(name, PresetText { file, text });
-                }
-                Err(error) => _ = preset_catalog.unreadable.insert(name, (file, error)),
-            }
+        let (presets, unreadable) = (built_in.collect(), BTreeMap::new());
+        Self { presets, folder: None, unreadable, folder_error: None }
+    }
+
+    /// Returns the built-in presets, and those of a folder.
+    fn read(folder: PathBuf) -> Self {
+        let mut preset_catalog = Self::built_in();
+        match preset_files(&folder) {
+            Ok(files) => files.into_iter().for_each(|(name, file)| preset_catalog.add(name, file)),
+            Err(error) => preset_catalog.folder_error = Some(error),
         }
-        preset_catalog
+        Self { folder: Some(folder), ..preset_catalog }
+    }
+
+    fn add(&mut self, name: String, file: PathBuf) {
+        match read_preset(&file) {
+            Ok(text) => {
+                let text = Cow::Owned(text);
+                self.presets.insert(name, PresetText { file, text });
+            }
+            Err(error) => _ = self.unreadable.insert(name, (file, error)),
+        }
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
@@ -94,26 +106,38 @@ impl PresetCatalog {
 
     /// Registers the folder, so that its changes count as changes of the configuration.
     pub(super) fn register_files(&self, reader: &ConfigReader<'_>) {
+        let Some(folder) = &self.folder else { return };
         // The folder is registered too, so that a new file is noticed.
-        reader.register_file(self.folder.clone());
-        for (_, file) in preset_files(&self.folder) {
-            reader.register_file(file);
-        }
+        reader.register_file(folder.clone());
+        let files = self.presets.values().map(|preset| &preset.file);
+        let files = files.filter(|file| file.starts_with(folder));
+        let unreadable_files = self.unreadable.values().map(|(file, _)| file);
+        files.chain(unreadable_files).for_each(|file| reader.register_file(file.clone()));
     }
 }
 
-/// Returns the presets of a folder by name.
-fn preset_files(folder: &Path) -> Vec<(String, PathBuf)> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let files = entries.map(|entry| entry.path()).filter_map(|file| {
+/// Returns the files of the presets of a folder by name. A folder that does not exist has none.
+fn preset_files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry?.path();
         let is_preset = file.extension().is_some_and(|extension| extension == PRESET_EXTENSION);
-        let name = file.file_stem().filter(|_| is_preset)?.to_str()?.to_owned();
-        Some((name, file))
-    });
-    files.collect()
+        if let Some(stem) = file.file_stem().filter(|_| is_preset) {
+            // A configuration cannot name a file whose name is not UTF-8, but a list has it.
+            files.push((stem.to_string_lossy().into_owned(), file));
+        }
+    }
+    Ok(files)
 }
 
 fn read_preset(file: &Path) -> io::Result<String> {
+    if file.file_name().is_some_and(|name| name.to_str().is_none()) {
+        return Err(io::Error::other("its name is not UTF-8"));
+    }
     if fs::metadata(file)?.len() > MAX_PRESET_BYTES {
         return Err(io::Error::other("it is too long for a preset"));
     }
@@ -131,26 +155,52 @@ pub struct PresetSummary {
     pub command: Option<String>,
     /// Path of its file, unless it is built in.
     pub file: Option<PathBuf>,
+    /// Reason why its file cannot be read.
+    pub read_error: Option<String>,
 }
 
-/// Returns every preset that a configuration could name: `folder` is the folder of custom ones. An unreadable preset is
-/// omitted; a configuration that names it gets the reason.
-#[must_use]
-pub fn available_presets(folder: Option<&Path>) -> Vec<PresetSummary> {
-    let preset_catalog = PresetCatalog::read(folder.map_or_else(PathBuf::new, Path::to_owned));
-    let summary = |(name, preset): (&String, &PresetText)| {
-        let document = DeTable::parse(&preset.text).ok()?;
-        let about = document.get_ref().get("about").and_then(|about| about.get_ref().as_table());
-        let agent = document.get_ref().get("agent").and_then(|agent| agent.get_ref().as_table());
-        let command = agent.and_then(|agent| agent.get("command"));
-        Some(PresetSummary {
-            name: name.clone(),
-            metadata: preset_metadata::read_ignoring_faults(about),
+/// Returns every preset that a configuration could name, by name: `folder` is the folder of custom ones. A preset that
+/// is unreadable or no TOML has only a name and a file.
+///
+/// # Errors
+/// Fails if the folder exists and cannot be read.
+pub fn available_presets(folder: Option<&Path>) -> io::Result<Vec<PresetSummary>> {
+    let preset_catalog = match folder {
+        Some(folder) => PresetCatalog::read(folder.to_owned()),
+        None => PresetCatalog::built_in(),
+    };
+    if let Some(error) = preset_catalog.folder_error {
+        return Err(error);
+    }
+    let unreadable = preset_catalog.unreadable;
+    let is_readable = |(name, _): &(&String, &PresetText)| !unreadable.contains_key(*name);
+    let readable = preset_catalog.presets.iter().filter(is_readable);
+    let mut summaries: Vec<_> =
+        readable.map(|(name, preset)| PresetSummary::of_text(name, preset)).collect();
+    summaries.extend(unreadable.into_iter().map(|(name, (file, error))| PresetSummary {
+        name,
+        metadata: PresetMetadata::default(),
+        command: None,
+        file: Some(file),
+        read_error: Some(error.to_string()),
+    }));
+    summaries.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(summaries)
+}
+
+impl PresetSummary {
+    fn of_text(name: &str, preset: &PresetText) -> Self {
+        let document = DeTable::parse(&preset.text).ok();
+        let section = |key| document.as_ref().and_then(|document| table(document.get_ref(), key));
+        let command = section("agent").and_then(|agent| agent.get("command"));
+        Self {
+            name: name.to_owned(),
+            metadata: preset_metadata::read_ignoring_faults(section("about")),
             command: command.and_then(|it| it.get_ref().as_str()).map(str::to_owned),
             file: matches!(preset.text, Cow::Owned(_)).then(|| preset.file.clone()),
-        })
-    };
-    preset_catalog.presets.iter().filter_map(summary).collect()
+            read_error: None,
+        }
+    }
 }
 
 /// Returns a table below a key.

@@ -1,5 +1,7 @@
-//! Files of an execution: its own folder, the files of its request, and the files that a program names.
+//! Files of an execution: the home of its agent, its own folder, the files of its request, and those that a program
+//! names.
 
+pub(crate) mod agent_home;
 pub(super) mod file_access;
 pub(super) mod input_files;
 pub(super) mod program_file;

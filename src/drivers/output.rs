@@ -3,6 +3,7 @@
 pub(super) mod channel_writer;
 pub(super) mod display_label;
 pub(in crate::drivers) mod error_tail;
+pub(super) mod invalid_bytes;
 pub(super) mod line_limit;
 pub(super) mod model_retries;
 pub(super) mod prompt_detection;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -39,6 +40,17 @@ pub(crate) fn outgoing_client() -> io::Result<OutgoingClient> {
         .enable_http1()
         .wrap_connector(connector);
     Ok(Client::builder(TokioExecutor::new()).build(connector))
+}
+
+/// Returns the URI of a text, if it is one whose port is absent or from 1 to 65535. A client would connect to the
+/// default port instead of another number, and send credentials there.
+pub(crate) fn parse_uri(text: &str) -> Option<Uri> {
+    let uri: Uri = text.parse().ok()?;
+    let authority = uri.authority()?;
+    let host_and_port = authority.as_str().rsplit('@').next()?;
+    let has_port = host_and_port.len() > authority.host().len();
+    let is_valid = if has_port { authority.port_u16().is_some_and(|port| port > 0) } else { true };
+    is_valid.then_some(uri)
 }
 
 /// Returns the first cause of an error with this type.
@@ -88,4 +100,34 @@ pub(crate) fn bearer(secret: &str) -> Option<HeaderValue> {
     // Keeps the secret out of the debug output of the headers.
     value.set_sensitive(true);
     Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_uri;
+
+    #[test]
+    fn a_port_outside_its_range_makes_no_uri() {
+        for text in [
+            "http://127.0.0.1",
+            "https://host.example:1/v1",
+            "http://[::1]:65535/",
+            "http://[::1]",
+            "https://name:secret@host.example:8443",
+        ] {
+            assert!(parse_uri(text).is_some(), "{text}");
+        }
+        for text in [
+            "http://127.0.0.1:0",
+            "http://127.0.0.1:65536/v1",
+            "http://127.0.0.1:80800",
+            "http://[::1]:99999",
+            "http://host.example:",
+            "https://name:secret@host.example:99999",
+            "/only/a/path",
+            "no uri",
+        ] {
+            assert!(parse_uri(text).is_none(), "{text}");
+        }
+    }
 }

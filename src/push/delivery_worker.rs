@@ -183,12 +183,14 @@ async fn next_delivery(
 /// Delivers one event to a target and records the result.
 async fn deliver_and_record(context: Arc<WorkerContext>, delivery: DueDelivery) {
     let DueDelivery { pending_target, event, is_last } = delivery;
+    let mut failure_cause = None;
     let result = match deliver(&context, &pending_target, event).await {
         Ok(true) => DeliveryResult::Received { is_last },
         Ok(false) => return, // Nobody wants to know any more.
         Err(cause) => {
             let (execution, target) = (pending_target.execution, pending_target.registration);
             tracing::info!(%execution, %target, event, %cause, "push notification failed");
+            failure_cause = Some(cause);
             DeliveryResult::Failed
         }
     };
@@ -196,8 +198,8 @@ async fn deliver_and_record(context: Arc<WorkerContext>, delivery: DueDelivery) 
         push::next_state(pending_target.state, event, result, context.clock.now(), context.max_age);
     if state.stage == DeliveryStage::Abandoned {
         let (execution, target) = (pending_target.execution, pending_target.registration);
-        let failures = state.failures;
-        tracing::warn!(%execution, %target, failures, "push target disabled after repeated failures");
+        let (failures, cause) = (state.failures, failure_cause.as_deref());
+        tracing::warn!(%execution, %target, failures, cause, "push target disabled after repeated failures");
         (context.on_abandoned)(failures);
     }
     record_state(&context, pending_target.registration, state).await;

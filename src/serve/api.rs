@@ -10,6 +10,7 @@ pub mod quota;
 pub mod schedules;
 pub mod usage;
 
+use algonius_a2a::json_object::document::parse_document;
 use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -70,8 +71,7 @@ async fn read_json_body<T: DeserializeOwned>(
 ) -> Result<T, Failure> {
     let bytes = body::read_json_bytes(app, request).await?;
     // In two steps, because bytes that are no JSON and a body of another shape have different codes.
-    let value: serde_json::Value = serde_json::from_slice(&bytes)
-        .map_err(|_unread| Failure::new(Code::MalformedJson, "the body is not JSON"))?;
+    let value = parse_document(&bytes)?;
     // A list would be read as the fields in their order.
     if !value.is_object() {
         return Err(invalid_params("the body must be a JSON object"));

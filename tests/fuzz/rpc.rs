@@ -1,6 +1,7 @@
 //! Bodies of JSON-RPC, of both versions.
 
 use algonius_a2a::A2aMethod;
+use algonius_a2a::json_object::document::parse_document;
 use algonius_a2a::jsonrpc::{JsonRpcCall, RejectedCall, parse_call, success_response};
 use algonius_a2a::v1_json as json;
 use algonius_actors::model::code::Code;
@@ -12,7 +13,7 @@ use super::error_responses::{check_answer, check_refusal};
 /// A body is one call, or it is refused for a reason; the answer has its id in either case. A name
 /// belongs to one version, and parameters that it cannot take are the caller's fault.
 pub fn check(bytes: &[u8]) {
-    let body: Option<Value> = serde_json::from_slice(bytes).ok();
+    let body: Option<Value> = parse_document(bytes).ok();
     let (call, expected_id) = (parse_call(bytes), id_of_call(body.as_ref()));
     let JsonRpcCall { id: actual_id, method, params } = match call {
         Ok(call) => call,

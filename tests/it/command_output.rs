@@ -107,6 +107,22 @@ async fn a_token_that_nobody_received_is_reported() {
 }
 
 #[tokio::test]
+async fn no_token_is_created_whose_text_is_discarded() {
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    for redirection in [">&-", "> /dev/null"] {
+        let script = format!("exec \"$0\" \"$@\" {redirection}");
+        let (exit_code, stderr) = run_script(&service, &script, "token create lost", b"").await;
+        assert_eq!(
+            (exit_code, stderr.contains("`lost` was not created")),
+            (Some(1), true),
+            "{stderr}"
+        );
+    }
+    let tokens = service.run_command(&["token", "list"], "").await.stdout;
+    assert!(!tokens.contains("lost"), "{tokens}");
+}
+
+#[tokio::test]
 async fn input_that_is_not_utf8_is_sent_with_a_note() {
     let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
     let run =

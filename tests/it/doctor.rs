@@ -157,7 +157,8 @@ async fn the_doctor_reports_versions_of_known_programs() {
     assert_eq!(code, Some(0), "{report}");
     let text = |agent: &str| finding_about(&report, agent)["text"].as_str().unwrap().to_owned();
     assert!(text("agent one").contains("/claude (2.1.0 (Claude Code));"), "{report}");
-    assert!(text("agent two").contains("(it does not report its version)"), "{report}");
+    let timeout_note = "(version unknown: the program did not report its version within 5 s)";
+    assert!(text("agent two").contains(timeout_note), "{report}");
     assert!(!setup.test_folder().join("mine.asked").exists(), "an unknown program was started");
     poll_until("the end of what it had started", async || processes().is_empty().then_some(()))
         .await;

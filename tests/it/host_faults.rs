@@ -214,3 +214,31 @@ async fn a_process_holder_that_cannot_start_refuses_work() {
     .await;
     assert_eq!(task_outcome(&service.send("echo", "three").await), completed_with("three"));
 }
+
+/// A clean-up of the data folder may remove it; without its home a program would fail in ways of its own.
+#[tokio::test]
+async fn a_removed_home_is_created_again() {
+    let agent = |id: &str, isolation: &str| {
+        format!(
+            "[agents.{id}]\ncommand = 'sh'\nargs = ['-c', 'cat $HOME/a/b; echo $$ > $HOME/kept && cat $HOME/new']\n\
+             home = 'per-agent'\nhome_files = {{ 'a/b' = 'from the configuration, ', 'new' = 'new' }}\n{isolation}"
+        )
+    };
+    let agents = [agent("plain", ""), agent("landlock", "sandbox.isolation = 'landlock'\n")];
+    let mut service = Service::start(&agents.concat()).await;
+    let homes = service.setup.test_folder().join("state/algonius/homes");
+    for id in ["plain", "landlock"] {
+        let expected = completed_with("from the configuration, new");
+        assert_eq!(task_outcome(&service.send(id, "x").await), expected);
+        fs::remove_dir_all(homes.join(id)).unwrap();
+        assert_eq!(task_outcome(&service.send(id, "x").await), expected, "{id}");
+        assert!(homes.join(id).join("kept").exists());
+    }
+    fs::remove_dir_all(&homes).unwrap();
+    fs::write(&homes, "in the way").unwrap();
+    let task = service.send("plain", "x").await;
+    assert_eq!(task_outcome(&task), failed_with("agent-not-started"), "{task}");
+    let reason = "the home of the agent is missing and cannot be created";
+    assert!(task.to_string().contains(reason), "{task}");
+    service.kill9().await;
+}

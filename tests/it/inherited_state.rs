@@ -5,6 +5,7 @@ use std::fs;
 
 use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::{Setup, fake_agent_config};
+use crate::read_only::lacks_requirement;
 
 /// Prints the state that an agent inherits.
 const STATE_AGENT: &str = r#"
@@ -86,6 +87,25 @@ async fn soft_limits_of_the_parent_bind_only_the_agents() {
     assert_ne!(soft_limit("Max stack size"), "307200");
     let status = service.run_command(&["doctor"], "").await;
     assert!(!status.stdout.contains("the service may use only"), "{status:?}");
+}
+
+/// The kernel does not apply this limit to root.
+#[tokio::test]
+async fn the_limit_of_processes_binds_only_the_agents() {
+    if lacks_requirement("root") {
+        return;
+    }
+    let agent = "[agents.limits]\ncommand = 'bash'\nargs = ['-c', 'ulimit -Su']\n";
+    let script = "ulimit -Su 1500 && exec \"$0\" \"$@\"";
+    let setup = Setup::new(agent).with_unprivileged_user();
+    let mut setup = setup.launched_by(&["bash", "-c", script]);
+    setup.install_next_release(); // The user may have no right to enter the folder of the build.
+    let service = setup.start().await;
+    let task = service.send("limits", "go").await;
+    assert_eq!(task_outcome(&task), completed_with("1500\n"));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", service.pid())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max processes")).unwrap();
+    assert_ne!(line.split_whitespace().nth(2), Some("1500"), "{line}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::client::{completed_with, task_outcome};
 use crate::harness::{Service, Setup, fake_agent_config, json_rpc_call, message_params};
 
 const ECHO_PATH: &str = "/agents/echo/v1";
@@ -279,4 +280,17 @@ async fn a_too_large_body_is_refused_with_and_without_a_length() {
     let answer = service.send_raw(head.as_bytes()).await;
     assert!(answer.starts_with(b"HTTP/1.1 413 "), "{}", String::from_utf8_lossy(&answer));
     assert_eq!(service.send("echo", "small").await["status"]["state"], "completed");
+}
+
+/// JavaScript writes an unpaired surrogate for a text that was cut within a character.
+#[tokio::test]
+async fn a_cut_character_of_a_caller_is_replaced() {
+    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let body =
+        json_rpc_call("message/send", &message_params("cut: HERE")).replace("HERE", r"\ud83d");
+    let task = service.post(ECHO_PATH, &body).await.json()["result"].take();
+    assert_eq!(task_outcome(&task), completed_with("cut: \u{fffd}"), "{task}");
+    let cut = service.post(ECHO_PATH, body.strip_suffix('}').unwrap()).await.json();
+    let message = cut["error"]["message"].as_str().unwrap();
+    assert!(message.contains("EOF while parsing an object at line 1 column"), "{cut}");
 }

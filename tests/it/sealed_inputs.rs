@@ -168,7 +168,7 @@ async fn the_key_file_survives_a_killed_warden() {
 }
 
 /// Leaves the state after a power cut: the data directory, and nothing that was in memory.
-async fn simulate_power_cut(service: &mut Service) {
+pub(crate) async fn simulate_power_cut(service: &mut Service) {
     service.kill9_with_warden().await;
     for file in files_below(&service.setup.test_folder().join("run")) {
         _ = fs::remove_file(file);

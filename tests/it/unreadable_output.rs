@@ -6,10 +6,10 @@ use crate::harness::client::{completed_with, failed_with, message_params, task_i
 use crate::harness::{Service, Setup, fake_agent_config};
 
 /// Agent whose program writes these bytes: id, `output`, bytes.
-type OutputCase = (String, &'static str, Vec<u8>);
+pub(crate) type OutputCase = (String, &'static str, Vec<u8>);
 
 /// Starts a service with these agents.
-async fn start_service(cases: &[OutputCase]) -> Service {
+pub(crate) async fn start_service(cases: &[OutputCase]) -> Service {
     let agents = cases.iter().map(|(id, output, _)| {
         format!(
             "[agents.{id}]\ncommand = 'cat'\nargs = ['HERE/{id}.out']\noutput = '{output}'\n\
@@ -293,26 +293,6 @@ exec sleep 600"#;
     assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{task}");
     let task = send().await;
     assert_eq!(task_outcome(&task), completed_with("new"), "{task}");
-}
-
-/// A question whose words cannot be read is no question.
-#[tokio::test]
-async fn a_question_without_readable_words_fails() {
-    let events = [
-        r#"{"type":"input_required","parts":[{"text":1}]}"#,
-        r#"{"type":"auth_required","url":"https://sign-in.example","text":7}"#,
-        r#"{"type":"input_required","file":{"path":1}}"#,
-    ];
-    let cases = events
-        .iter()
-        .enumerate()
-        .map(|(number, event)| (format!("asks-{number}"), "events", event.as_bytes().to_vec()));
-    let cases: Vec<_> = cases.collect();
-    let service = start_service(&cases).await;
-    for (id, ..) in &cases {
-        let task = service.send(id, "hello").await;
-        assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{id}: {task}");
-    }
 }
 
 /// Answers of agents over ACP that are no text.

@@ -1,11 +1,13 @@
 //! Requests of callers: submission, cancellation, retry, removal, and the wait for an end.
 
 mod hops;
+mod inherited_settings;
 mod wait;
 
 use tokio::sync::watch;
 
 pub(crate) use self::hops::{HopHandle, HopState};
+use self::inherited_settings::inherit_settings;
 pub(crate) use self::wait::{RECORD_TIMEOUT, end_not_recorded};
 pub use crate::agent::SubmitReply;
 use crate::agent::{Submission, message_reused_failure, no_open_question_failure};
@@ -54,8 +56,7 @@ impl RequestHandle {
             },
         };
         if let Some(record) = &continued_record {
-            request.origin.trace.clone_from(&record.trace);
-            request.inherited_overrides = record.overrides.clone(); // The work continues with the same overrides.
+            inherit_settings(&self.reader.services, record, &mut request).await?;
         }
         self.send(request, keys, continued_record).await
     }

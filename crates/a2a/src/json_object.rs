@@ -1,5 +1,7 @@
 //! Readers and writers of JSON objects: each error names its field, and empty fields are omitted.
 
+pub mod document;
+
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, Datelike, SecondsFormat, Utc};

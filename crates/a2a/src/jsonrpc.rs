@@ -5,6 +5,7 @@ use algonius_actors::model::failure::Failure;
 use serde_json::{Map, Value, json};
 
 use super::json_object::ObjectBuilder;
+use super::json_object::document::parse_document;
 use super::problem;
 
 /// Id of a call: a text, a number or null. The answer repeats the id unchanged.
@@ -44,9 +45,8 @@ pub fn parse_call(body: &[u8]) -> Result<JsonRpcCall, RejectedCall> {
     let rejected_call =
         |id, code, message: &str| RejectedCall { id, failure: Failure::new(code, message) };
     // Read as any JSON first: a derived reader could not distinguish malformed JSON from a call that is no call.
-    let value: Value = serde_json::from_slice(body).map_err(|_syntax| {
-        rejected_call(JsonRpcId::NULL, Code::MalformedJson, "the body is not one JSON document")
-    })?;
+    let value =
+        parse_document(body).map_err(|failure| RejectedCall { id: JsonRpcId::NULL, failure })?;
     let mut call = match value {
         Value::Object(call) => call,
         Value::Array(_) => {

@@ -17,6 +17,7 @@ use crate::cli::client::ServiceClient;
 use crate::cli::doctor::agent_environment::{AgentEnvironment, SERVICE_TIMEOUT};
 use crate::cli::doctor::agent_program;
 use crate::cli::doctor::finding::{Finding, FindingLevel, print_findings};
+use crate::cli::doctor::version;
 use crate::cli::error::CliError;
 use crate::cli::error::add_agent::AddAgentError;
 use crate::cli::output::CliOutput;
@@ -92,11 +93,15 @@ async fn check_agent(
     let has_version =
         agent.program().is_some_and(|program| program.program_runtime.version.is_some());
     let holder = match has_version {
-        true => TemporaryHolder::start(&capabilities, files).await.ok(),
+        true => Some(TemporaryHolder::start(&capabilities, files).await),
         false => None,
     };
-    let findings =
+    let start_error = holder.as_ref().and_then(|it| it.as_ref().err());
+    let start_finding = start_error.map(version::failed_requests);
+    let holder = holder.and_then(Result::ok);
+    let mut findings =
         agent_program::check(&agent, holder.as_ref().map(TemporaryHolder::requester)).await;
+    findings.extend(start_finding);
     if let Some(holder) = holder {
         holder.end().await;
     }

@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
 use serde_json::json;
 
 use crate::app::confinement::{HostContext, decide_isolation};
 use crate::app::program_versions::{TemporaryHolder, VersionRequester, inspect_program};
 use crate::cli::configuration::{ConfigLocation, load};
+use crate::cli::doctor::version::{self, PRESET_VERSION_TIMEOUT};
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
 use crate::config::presets::{PresetSummary, available_presets};
-use crate::config::{self, ConfiguredAgent};
+use crate::config::{self, ConfigFault, ConfiguredAgent, Severity};
 use crate::host_capabilities;
 
 /// Preset with its program on this machine.
@@ -32,13 +33,21 @@ pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), Cl
         (config.map(|_| settings.server.configuration.presets_dir), settings.service_files);
     let capabilities = host_capabilities()?;
     let host = HostContext { capabilities: &capabilities, files: &files };
-    let holder = TemporaryHolder::start(&capabilities, &files).await.ok();
+    let summaries = available_presets(folder.as_deref());
+    let summaries = summaries.map_err(|source| CliError::File {
+        problem: "cannot read the folder of presets,",
+        file: folder.clone().unwrap_or_default(),
+        source,
+    })?;
+    let holder = TemporaryHolder::start(&capabilities, &files).await;
+    if let Err(error) = &holder {
+        out.print_note(&format!("the versions of programs are unknown: {error}"));
+    }
+    let holder = holder.ok();
     let requester = holder.as_ref().map(TemporaryHolder::requester);
-    let summaries = available_presets(folder.as_deref()).into_iter();
-    let rows = join_all(
-        summaries.map(|summary| preset_row(summary, folder.as_deref(), (requester, &host))),
-    )
-    .await;
+    let summaries = summaries.into_iter();
+    let rows = summaries.map(|summary| preset_row(summary, folder.as_deref(), (requester, &host)));
+    let rows: Vec<_> = stream::iter(rows).buffered(version::concurrency()).collect().await;
     if let Some(holder) = holder {
         holder.end().await;
     }
@@ -60,7 +69,10 @@ async fn preset_row(
     folder: Option<&Path>,
     (requester, host): (Option<&VersionRequester>, &HostContext<'_>),
 ) -> PresetRow {
-    let agent = default_agent(&summary.name, folder);
+    let (agent, fault) = match default_agent(&summary, folder) {
+        Ok(agent) => (agent, None),
+        Err(reason) => (None, Some(reason)),
+    };
     let program =
         agent.as_ref().and_then(ConfiguredAgent::program).map(|program| program.command.clone());
     let program = program.filter(|program| program.is_file());
@@ -68,24 +80,47 @@ async fn preset_row(
         Some((mut agent, requester)) => {
             decide_isolation(&mut agent, host);
             match agent.program().cloned() {
-                Some(program) => inspect_program(requester, agent.spec, program).await,
+                Some(program) => {
+                    inspect_program(requester, (agent.spec, program), PRESET_VERSION_TIMEOUT).await
+                }
                 None => <_>::default(),
             }
         }
         None => <_>::default(),
     };
-    PresetRow { summary, program, version: status.version, warning: status.warning }
+    PresetRow { summary, program, version: status.version, warning: fault.or(status.warning) }
 }
 
-/// Returns an agent of a preset with default settings.
-fn default_agent(preset: &str, folder: Option<&Path>) -> Option<ConfiguredAgent> {
-    let server_section = folder.map_or(String::new(), |folder| {
-        format!("[server]\npresets = {}\n", json!(folder.to_string_lossy()))
-    });
-    let text = format!("{server_section}[agents.x]\nenabled = false\npreset = {}\n", json!(preset));
+/// Returns an agent of a preset with default settings; none if the preset alone does not make an agent. Fails with the
+/// first fault of the preset's file.
+fn default_agent(
+    preset: &PresetSummary,
+    folder: Option<&Path>,
+) -> Result<Option<ConfiguredAgent>, String> {
+    if let Some(error) = &preset.read_error {
+        return Err(format!("cannot be read: {error}"));
+    }
+    let text = format!("[agents.x]\nenabled = false\npreset = {}\n", json!(preset.name));
     let env = |name: &str| std::env::var_os(name);
-    let checked = config::load_text(Path::new("preset.toml"), &text, &env).ok()?;
-    checked.settings.agents.into_iter().next()
+    let loaded = match folder {
+        // The text stands in the folder itself, whose name need not be UTF-8.
+        Some(folder) => {
+            let text = format!("[server]\npresets = '.'\n{text}");
+            config::load_text(&folder.join(".agent"), &text, &env)
+        }
+        None => config::load_built_in_text(&text, &env),
+    };
+    let faults = match loaded {
+        Ok(loaded) => return Ok(loaded.settings.agents.into_iter().next()),
+        Err(faults) => faults,
+    };
+    let is_in_preset = |fault: &&ConfigFault| {
+        fault.severity == Severity::Error && preset.file.as_ref() == Some(&fault.file)
+    };
+    match faults.iter().find(is_in_preset) {
+        Some(fault) => Err(format!("line {}: {}", fault.line, fault.message)),
+        None => Ok(None), // The preset leaves a key to the configuration, such as the command.
+    }
 }
 
 fn to_json(row: &PresetRow) -> serde_json::Value {
@@ -110,7 +145,7 @@ fn columns(row: &PresetRow) -> [String; 5] {
         (None, None) => "-".to_owned(),
     };
     let mut remarks: Vec<String> = row.warning.iter().cloned().collect();
-    if !row.summary.metadata.is_verified {
+    if !row.summary.metadata.is_verified && row.summary.read_error.is_none() {
         remarks.push("written from documents, never run".to_owned());
     }
     if row.summary.file.is_some() {

@@ -122,6 +122,6 @@ impl ExecutionFeed {
 }
 
 fn parse_document<T: DeserializeOwned>(data: &str) -> Result<T, CliError> {
-    let invalid_event = |_| CliError::UnexpectedResponse { reason: "an event has another shape" };
+    let invalid_event = |source| CliError::UnreadableResponse { source };
     serde_json::from_str(data).map_err(invalid_event)
 }

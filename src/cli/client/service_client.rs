@@ -10,12 +10,14 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_
 use hyper::{Method, Request, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::error::Category;
 
 use super::connector;
 use super::connector::HttpClient;
 use super::error_response::{is_foreign, parse_error_response};
 use crate::cli::error::CliError;
 use crate::config;
+use crate::platform::http_client::parse_uri;
 
 /// Client for one service, with its token.
 pub(crate) struct ServiceClient {
@@ -32,7 +34,8 @@ impl ServiceClient {
         authorities_file: Option<&Path>,
     ) -> Result<Self, CliError> {
         let url = url.trim_end_matches('/').to_owned();
-        if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
+        let has_scheme = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
+        if !has_scheme || parse_uri(&url).is_none() {
             return Err(CliError::InvalidUrl { url });
         }
         let env = |name: &str| std::env::var_os(name);
@@ -98,10 +101,12 @@ impl ServiceClient {
         if !response.is_success {
             return Err(response.into_error().await);
         }
+        let ResponseKind { status, media_type } = response.kind;
         let bytes = collect(response.body).await?;
-        let invalid_response =
-            |_| CliError::UnexpectedResponse { reason: "its shape is another one" };
-        serde_json::from_slice(&bytes).map_err(invalid_response)
+        serde_json::from_slice(&bytes).map_err(|source| match source.classify() {
+            Category::Data => CliError::UnreadableResponse { source },
+            _ => CliError::ForeignResponse { status, media_type },
+        })
     }
 
     /// Sends DELETE and ignores the body of the response.
@@ -171,7 +176,10 @@ impl ServiceClient {
         let retry_after = response.headers().get(RETRY_AFTER).filter(|_| is_too_many_requests);
         let retry_after =
             retry_after.and_then(|retry_after| retry_after.to_str().ok()?.parse().ok());
-        let is_success = response.status().is_success();
+        // The login page of a proxy has the status 200.
+        let is_page =
+            content_type.is_some_and(|content_type| content_type.starts_with(b"text/html"));
+        let is_success = response.status().is_success() && !is_page;
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let kind = ResponseKind {
             status: response.status().as_u16(),

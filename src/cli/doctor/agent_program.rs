@@ -8,6 +8,7 @@ use algonius_actors::model::program::ProgramSpec;
 use nix::unistd::{AccessFlags, access};
 
 use super::finding::Finding;
+use super::version::PRESET_VERSION_TIMEOUT;
 use crate::app::program_versions::{VersionRequester, inspect_program};
 use crate::config::ConfiguredAgent;
 
@@ -57,8 +58,9 @@ async fn version_finding(
     requester: &VersionRequester,
 ) -> Option<Finding> {
     program.program_runtime.version.as_ref()?;
+    let subject = (Arc::clone(&agent.spec), Arc::clone(program));
     let ProgramStatus { version, warning, tested, .. } =
-        inspect_program(requester, Arc::clone(&agent.spec), Arc::clone(program)).await;
+        inspect_program(requester, subject, PRESET_VERSION_TIMEOUT).await;
     let subject = finding_subject(agent, "version");
     Some(match (warning, version) {
         (Some(warning), _) => {

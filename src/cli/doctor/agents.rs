@@ -12,6 +12,8 @@ use algonius_actors::model::host::sandbox::{
 };
 use algonius_actors::model::program::ProgramSpec;
 
+use futures_util::stream::{self, StreamExt};
+
 use super::finding::Finding;
 use super::resource_limits::{CGROUP_FIX, LimitReport};
 use super::{agent_program, backend_program, model_provider, version};
@@ -38,15 +40,25 @@ pub(super) async fn check(
         has_detailed_checks(agent) || version::has_known_version_flag(agent)
     };
     let holder = match settings.agents.iter().any(needs_version_request) {
-        true => TemporaryHolder::start(capabilities, &settings.service_files).await.ok(),
+        true => Some(TemporaryHolder::start(capabilities, &settings.service_files).await),
         false => None,
     };
+    findings.extend(holder.as_ref().and_then(|it| it.as_ref().err()).map(version::failed_requests));
+    let holder = holder.and_then(Result::ok);
     let requester = holder.as_ref().map(TemporaryHolder::requester);
-    for agent in &settings.agents {
-        let version = match requester.filter(|_| !has_detailed_checks(agent)) {
-            Some(requester) => version::version_text(agent, requester).await,
-            None => String::new(),
-        };
+    // Several at the same time, because a program that hangs costs its whole time limit, and no more than there are
+    // processors, because a program needs much of one.
+    let program_checks =
+        settings.agents.iter().map(async |agent| match has_detailed_checks(agent) {
+            true => (String::new(), agent_program::check(agent, requester).await),
+            false => match requester {
+                Some(requester) => (version::version_text(agent, requester).await, Vec::new()),
+                None => (String::new(), Vec::new()),
+            },
+        });
+    let program_checks: Vec<_> =
+        stream::iter(program_checks).buffered(version::concurrency()).collect().await;
+    for (agent, (version, program_findings)) in settings.agents.iter().zip(program_checks) {
         let program = agent.program().zip(agent.spec.program());
         let program = program.filter(|(_, program_facts)| program_facts.missing_program.is_none());
         findings.extend(program.map(|(program, program_facts)| {
@@ -70,9 +82,7 @@ pub(super) async fn check(
         if let Some(plan) = agent.spec.team() {
             findings.push(team_finding(agent, plan, settings));
         }
-        if has_detailed_checks(agent) {
-            findings.extend(agent_program::check(agent, requester).await);
-        }
+        findings.extend(program_findings);
     }
     if let Some(holder) = holder {
         holder.end().await;

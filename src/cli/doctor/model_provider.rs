@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::cognitive::CognitiveSpec;
 use algonius_actors::model::agent::model_provider::ModelProvider;
-use hyper::Uri;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::finding::Finding;
 use crate::config::ConfiguredAgent;
+use crate::platform::http_client::parse_uri;
 
 /// Time limit for a connection to a provider.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -40,7 +40,7 @@ pub(super) async fn finding(
 
 /// Opens a connection. Returns the reason if that fails.
 async fn check_connection(url: &str) -> Result<(), String> {
-    let uri = url.parse::<Uri>().map_err(|error| error.to_string())?;
+    let uri = parse_uri(url).ok_or("its address is not valid")?;
     let host = uri.host().ok_or("the address has no host")?;
     let default_port = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -1,17 +1,31 @@
 //! Versions of programs. Only programs that are known to support `--version` are started: other programs may do
 //! anything with that argument.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{io, thread};
 
 use algonius_actors::model::program::runtime_settings::VersionSpec;
 use regex::Regex;
 
+use super::finding::Finding;
 use crate::app::program_versions::VersionRequester;
 use crate::config::ConfiguredAgent;
 
-/// Maximum duration of the program.
+/// Maximum duration of a program without a preset.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum duration of the program of a preset: one on Node needs ten seconds of processor time.
+pub(in crate::cli) const PRESET_VERSION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Greatest number of programs that run at the same time.
+const MAX_PROGRAMS: usize = 4;
+
+/// Returns the number of programs that run at the same time.
+pub(in crate::cli) fn concurrency() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get).min(MAX_PROGRAMS)
+}
 
 /// First nonblank line, up to the length that is shown.
 const FIRST_LINE_PATTERN: &str = r"(?m)^[ \t]*(\S.{0,59})";
@@ -40,6 +54,16 @@ pub(super) fn has_known_version_flag(agent: &ConfiguredAgent) -> bool {
     PROGRAMS_WITH_VERSION_FLAG.contains(&name) && command.is_absolute()
 }
 
+/// Returns the finding that no program can be started for its version.
+pub(in crate::cli) fn failed_requests(error: &io::Error) -> Finding {
+    let text = format!("the versions of programs are unknown: {error}");
+    Finding::warning(
+        "versions",
+        text,
+        "make room in the folder for temporary files, and see `ulimit -a`",
+    )
+}
+
 /// Returns the version of a program in brackets, or a note that it is unknown. Empty if the program is not started.
 pub(super) async fn version_text(agent: &ConfiguredAgent, requester: &VersionRequester) -> String {
     let Ok(regex) = Regex::new(FIRST_LINE_PATTERN) else { return String::new() };
@@ -50,6 +74,6 @@ pub(super) async fn version_text(agent: &ConfiguredAgent, requester: &VersionReq
     let (spec, program) = (Arc::clone(&agent.spec), Arc::clone(program));
     match requester.request_version((spec, program), &version, VERSION_TIMEOUT).await {
         Ok(output) => format!(" ({})", output.trim_end()),
-        Err(_) => " (it does not report its version)".to_owned(),
+        Err(error) => format!(" (version unknown: {error})"),
     }
 }

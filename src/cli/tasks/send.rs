@@ -74,6 +74,9 @@ async fn report_outcome(
     if !out.is_json() {
         let warnings = task.pointer("/metadata/warnings").and_then(Value::as_array);
         let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
+        // The reason of a failure is printed with the failure.
+        let reason = text_at(task, "/status/message/parts/0/text");
+        let warnings = warnings.filter(|warning| *warning != reason);
         warnings.for_each(|warning| out.print_note(&format!("warning: {warning}")));
         if text_at(task, "/metadata/continuity") == "lost" {
             out.print_note(

@@ -74,6 +74,15 @@ impl PresetCatalog {
         reader: &ConfigReader<'_>,
         position: &SourcePosition,
     ) -> Option<&PresetText> {
+        if let Some((error, folder)) = self.folder_error.as_ref().zip(self.folder.as_ref()) {
+            // One of its files may replace the built-in preset of that name.
+            let folder = folder.display();
+            reader.error(
+                position,
+                format!("the folder of presets, {folder}, cannot be read: {error}"),
+            );
+            return None;
+        }
         if let Some((_, error)) = self.unreadable.get(name) {
             reader.error(position, format!("the file of this preset cannot be read: {error}"));
             return None;

@@ -7,6 +7,7 @@ use hyper::Uri;
 use super::position::Positioned;
 use super::section::Section;
 use crate::config::diagnostics::new_diagnostic;
+use crate::platform::http_client::parse_uri;
 
 /// Texts of the faults of an address.
 pub(crate) struct UrlFaultTexts {
@@ -26,7 +27,7 @@ pub(crate) fn validate_service_url(
     allows_http: bool,
     texts: &UrlFaultTexts,
 ) -> Option<String> {
-    let parsed: Option<Uri> = url.value.parse().ok();
+    let parsed = parse_uri(&url.value);
     let host = parsed.as_ref().and_then(Uri::host);
     let scheme = parsed.as_ref().and_then(Uri::scheme_str);
     let has_user = parsed.as_ref().and_then(Uri::authority).is_some_and(|it| has_user(it.as_str()));
@@ -43,6 +44,9 @@ pub(crate) fn validate_service_url(
         }
         (Some("http" | "https"), Some(_)) => {
             return Some(url.value.trim_end_matches('/').to_owned());
+        }
+        _ if parsed.is_none() && url.value.parse::<Uri>().is_ok_and(|uri| uri.host().is_some()) => {
+            new_diagnostic("must have a port from 1 to 65535, or none")
         }
         _ => new_diagnostic(format!("must be an address such as \"{}\"", texts.example)),
     };

@@ -46,7 +46,7 @@ fn agent_with_preset(preset: &str, lines: &str) -> ConfiguredAgent {
 #[test]
 fn preset_command_lines_match_the_recorded_ones() {
     let mut all = String::new();
-    for preset_summary in available_presets(None) {
+    for preset_summary in available_presets(None).unwrap() {
         for access in ["read-only", "read-write"] {
             for model in ["", "model = \"MODEL\"\n"] {
                 let agent = agent_with_preset(
@@ -75,8 +75,10 @@ fn preset_command_lines_match_the_recorded_ones() {
 
 #[test]
 fn each_preset_but_generic_has_a_home_and_a_version() {
-    for preset_summary in
-        available_presets(None).iter().filter(|preset_summary| preset_summary.name != "generic")
+    for preset_summary in available_presets(None)
+        .unwrap()
+        .iter()
+        .filter(|preset_summary| preset_summary.name != "generic")
     {
         let agent = agent_with_preset(&preset_summary.name, "");
         let program = agent.program().unwrap();
@@ -162,8 +164,11 @@ fn a_custom_preset_replaces_a_shipped_one() {
     for file in [presets.clone(), presets.join("claude-code.toml"), presets.join("mine.toml")] {
         assert!(settings.files.contains(&file), "{:?}", settings.files);
     }
-    let custom_presets: Vec<_> =
-        available_presets(Some(&presets)).into_iter().filter(|it| it.file.is_some()).collect();
+    let custom_presets: Vec<_> = available_presets(Some(&presets))
+        .unwrap()
+        .into_iter()
+        .filter(|it| it.file.is_some())
+        .collect();
     let names: Vec<_> =
         custom_presets.iter().map(|preset_summary| preset_summary.name.as_str()).collect();
     assert_eq!(names, ["claude-code", "mine"]);

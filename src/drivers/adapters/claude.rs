@@ -9,9 +9,9 @@ use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denial_event, file_event, http_status_at, items_at, non_empty_text_at, reported_failure,
-    session_event, stop_event, text_at, tool_event, unreadable_line_event, unreadable_text_event,
-    usage_event,
+    denial_event, file_event, http_status_at, items_at, missing_text_event, non_empty_text_at,
+    reported_failure, session_event, stop_event, text_at, tool_event, unreadable_line_event,
+    unreadable_text_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -101,6 +101,10 @@ impl ClaudeAdapter {
                 superseded.into_iter().chain(draft_events).collect()
             }
             "content_block_delta" => self.draft.extend(text_at(line, "/event/delta/text")),
+            "message_stop" => {
+                self.draft.complete();
+                Vec::new()
+            }
             _ => Vec::new(),
         }
     }
@@ -111,18 +115,26 @@ impl ClaudeAdapter {
         let is_new = self.streamed_message_id.is_empty()
             || self.streamed_message_id != text_at(line, "/message/id");
         let is_new_answer = is_of_main_agent(line) && !is_error && is_new;
+        if is_of_main_agent(line) && !is_new {
+            self.draft.complete(); // The whole message follows its pieces.
+        }
         let mut events = Vec::new();
         match line.pointer("/message/content") {
             Some(Value::String(text)) if is_new_answer => {
                 events.extend(self.draft.complete_with(text));
             }
-            None | Some(Value::Null | Value::String(_) | Value::Array(_)) => {}
-            Some(_) => events.push(unreadable_line_event(line)),
+            Some(Value::String(_) | Value::Array(_)) => {}
+            None | Some(Value::Null) if !is_new_answer => {}
+            None | Some(_) => {
+                events.extend(self.draft.lose_next());
+                events.push(unreadable_line_event(line));
+            }
         }
         for block in items_at(line, "/message/content") {
             match text_at(block, "/type") {
                 "text" if is_new_answer => {
-                    if unreadable_text_event(block, "/text").is_some() {
+                    if missing_text_event(block, "/text").is_some() {
+                        events.extend(self.draft.lose_next());
                         events.push(unreadable_line_event(line));
                     }
                     events.extend(self.draft.complete_with(text_at(block, "/text")));
@@ -234,7 +246,8 @@ impl ClaudeAdapter {
             events.push(ProgramEvent::AnswerRepeated);
             return events;
         }
-        unreadable_text_event(line, "/result").into_iter().chain(self.draft.accept()).collect()
+        let unreadable = unreadable_text_event(line, "/result");
+        unreadable.into_iter().chain(self.draft.accept_finished()).collect()
     }
 
     fn handle_failure(&mut self, line: &Value) -> Vec<ProgramEvent> {

@@ -6,8 +6,8 @@ use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denial_event, file_event, items_at, non_empty_text_at, reported_failure, session_event,
-    stop_event, text_at, tool_event, unreadable_text_event, usage_event,
+    denial_event, file_event, items_at, missing_text_event, non_empty_text_at, reported_failure,
+    session_event, stop_event, text_at, tool_event, usage_event,
 };
 
 const USAGE_POINTERS: [(&str, &str); 5] = [
@@ -62,11 +62,12 @@ impl CodexAdapter {
     fn handle_item(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let kind = text_at(line, "/item/type");
         match kind {
-            "agent_message" => {
-                let unreadable = unreadable_text_event(line, "/item/text");
-                let text_events = self.draft.complete_with(text_at(line, "/item/text"));
-                unreadable.into_iter().chain(text_events).collect()
-            }
+            "agent_message" => match missing_text_event(line, "/item/text") {
+                Some(unreadable) => {
+                    self.draft.lose_next().into_iter().chain([unreadable]).collect()
+                }
+                None => self.draft.complete_with(text_at(line, "/item/text")),
+            },
             "reasoning" => vec![ProgramEvent::Thinking {}],
             "file_change" if text_at(line, "/item/status") == "completed" => {
                 items_at(line, "/item/changes").iter().map(file_change_event).collect()

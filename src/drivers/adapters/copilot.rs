@@ -8,8 +8,9 @@ use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::json_fields::{
-    denial_event, file_event, http_status_at, items_at, non_empty_text_at, reported_failure,
-    session_event, stop_event, text_at, tool_event, unreadable_text_event, usage_event,
+    denial_event, file_event, http_status_at, items_at, missing_text_event, non_empty_text_at,
+    reported_failure, session_event, stop_event, text_at, tool_event, unreadable_text_event,
+    usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -55,6 +56,10 @@ impl EventAdapter for CopilotAdapter {
             "assistant.message_delta" => self.draft.extend(text_at(line, "/data/deltaContent")),
             "assistant.message" => match non_empty_text_at(line, "/data/content") {
                 Some(content) => self.draft.complete_with(content),
+                // A message that only calls tools needs no text.
+                None if items_at(line, "/data/toolRequests").is_empty() => {
+                    self.handle_message_without_text(line)
+                }
                 None => unreadable_text_event(line, "/data/content").into_iter().collect(),
             },
             "assistant.reasoning" => vec![ProgramEvent::Thinking {}],
@@ -90,6 +95,11 @@ impl EventAdapter for CopilotAdapter {
 }
 
 impl CopilotAdapter {
+    fn handle_message_without_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let Some(unreadable) = missing_text_event(line, "/data/content") else { return Vec::new() };
+        self.draft.lose_next().into_iter().chain([unreadable]).collect()
+    }
+
     fn handle_call(&mut self, line: &Value) -> ProgramEvent {
         let (id, name) = (text_at(line, "/data/toolCallId"), text_at(line, "/data/toolName"));
         // A call without a result is never removed, so their number is limited.
@@ -119,8 +129,9 @@ impl CopilotAdapter {
         let failure = self.failure.take();
         let mut events: Vec<ProgramEvent> = session_event(line, "/sessionId").into_iter().collect();
         events.extend(usage_event(line, &RUN_USAGE_POINTERS, false));
-        if line.pointer("/exitCode").and_then(Value::as_i64).is_none_or(|code| code == 0) {
-            events.extend(self.draft.accept());
+        let exit_code = line.pointer("/exitCode").filter(|code| !code.is_null());
+        if exit_code.is_none_or(|code| code.as_i64() == Some(0)) {
+            events.extend(self.draft.accept_finished());
             events.push(stop_event("end_turn"));
         } else {
             let reported =

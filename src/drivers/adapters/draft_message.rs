@@ -1,6 +1,7 @@
 //! Latest message of a program, which is the answer unless another one follows.
 
 use super::event_line::ProgramEvent;
+use super::json_fields::reported_failure;
 
 /// Latest message.
 #[derive(Default)]
@@ -9,16 +10,32 @@ pub(super) struct DraftMessage {
     /// Bytes of the message that were reported. Leading blanks are held back until other text follows, because a blank
     /// message is no message.
     reported_bytes: usize,
-    /// True if the program has written the whole message.
+    /// True if the program has written the whole message, so that more text is another message.
     is_complete: bool,
+    /// True if an earlier message was accepted as the answer. Text after it is reported only if it is accepted too: a
+    /// program may write more after its end.
+    is_after_answer: bool,
 }
 
 impl DraftMessage {
     /// Takes more of the message, or the start of the next one if the latest is complete.
     pub(super) fn extend(&mut self, text: &str) -> Vec<ProgramEvent> {
-        let superseded = if self.is_complete { self.supersede() } else { None };
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let superseded = self.start_next();
         self.text.push_str(text);
         superseded.into_iter().chain(self.report()).collect()
+    }
+
+    /// Records that the program has written the whole message.
+    pub(super) const fn complete(&mut self) {
+        self.is_complete = true;
+    }
+
+    /// Returns true if the program has written a part of a message, and not its end.
+    pub(super) const fn is_unfinished(&self) -> bool {
+        !self.is_complete && !self.text.is_empty()
     }
 
     /// Takes a whole message, whose start may be known.
@@ -39,10 +56,25 @@ impl DraftMessage {
         }
     }
 
+    /// Resets the draft if its message is complete, because text of another one follows.
+    fn start_next(&mut self) -> Option<ProgramEvent> {
+        if self.is_complete { self.supersede() } else { None }
+    }
+
+    /// Resets the draft if its message is complete or was accepted, because another message was lost. The answer would
+    /// have been that one.
+    pub(super) fn lose_next(&mut self) -> Option<ProgramEvent> {
+        if !self.is_after_answer {
+            return self.start_next();
+        }
+        *self = Self::default();
+        Some(ProgramEvent::Superseded)
+    }
+
     /// Resets the draft, because another message follows. Returns an event if any of the latest message was reported.
     pub(super) fn supersede(&mut self) -> Option<ProgramEvent> {
         let is_reported = self.reported_bytes > 0;
-        *self = Self::default();
+        *self = Self { is_after_answer: self.is_after_answer, ..Self::default() };
         is_reported.then_some(ProgramEvent::Superseded)
     }
 
@@ -51,9 +83,10 @@ impl DraftMessage {
         if self.text.is_empty() {
             return Vec::new();
         }
+        let superseded = self.is_after_answer.then_some(ProgramEvent::Superseded);
         let last_piece = self.take_unreported();
-        *self = Self::default();
-        last_piece.into_iter().chain([ProgramEvent::Accepted]).collect()
+        *self = Self { is_after_answer: true, ..Self::default() };
+        superseded.into_iter().chain(last_piece).chain([ProgramEvent::Accepted]).collect()
     }
 
     /// Accepts this text, which the program marks as its answer. It usually equals the latest message.
@@ -63,9 +96,18 @@ impl DraftMessage {
         events.into_iter().chain(self.accept()).collect()
     }
 
+    /// Accepts the latest message as the answer if the program has finished it, and reports a failure otherwise.
+    pub(super) fn accept_finished(&mut self) -> Vec<ProgramEvent> {
+        if self.is_unfinished() {
+            let message = "the answer was cut off: its last message has no end";
+            return vec![ProgramEvent::Failed(reported_failure(message, None))];
+        }
+        self.accept()
+    }
+
     fn report(&mut self) -> Option<ProgramEvent> {
         let is_blank = self.reported_bytes == 0 && self.text.trim().is_empty();
-        if is_blank { None } else { self.take_unreported() }
+        if is_blank || self.is_after_answer { None } else { self.take_unreported() }
     }
 
     fn take_unreported(&mut self) -> Option<ProgramEvent> {

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub(in crate::drivers) use self::content::EventContent;
+use self::content::UnreadMember;
 use self::event_forms::{COMPLETED, is_final};
 pub(super) use super::failure::ReportedFailure;
 
@@ -118,8 +119,16 @@ fn lost_event(error: EventParseError) -> Vec<ProgramEvent> {
 /// Returns the events of a JSON object.
 fn parse_forms(object: &Value) -> Vec<ProgramEvent> {
     let forms = event_forms::documented_forms(object).into_iter().flatten();
-    let events = forms.map(|form| parse_event(&form).unwrap_or_else(ProgramEvent::Malformed));
-    events.collect()
+    forms.flat_map(|form| parse_form(&form)).collect()
+}
+
+/// Returns the event of a JSON object in its documented form, and a warning if it names a file in another form.
+fn parse_form(form: &Value) -> Vec<ProgramEvent> {
+    let event = parse_event(form).unwrap_or_else(ProgramEvent::Malformed);
+    if event.unread_member() == UnreadMember::None || !is_result_event(form) {
+        return vec![event];
+    }
+    vec![event, ProgramEvent::FileIsText]
 }
 
 /// Returns the event of a JSON object in its documented form.
@@ -133,6 +142,9 @@ fn parse_event(object: &Value) -> Result<ProgramEvent, EventParseError> {
         // Optional content that cannot be read is parsed as none.
         Ok(event) if event.lacks_content() && is_result_event(object) && has_content() => {
             ("has no parts that can be read", ResultLoss::Likely)
+        }
+        Ok(event) if event.unread_member() == UnreadMember::Content && is_result_event(object) => {
+            ("has a file or an address that cannot be read", ResultLoss::Likely)
         }
         Ok(event) => return Ok(event),
         // The parser's own message would quote the line.
@@ -273,6 +285,9 @@ pub(in crate::drivers) enum ProgramEvent {
     /// Confirmation that all text before it is the whole answer, even if lines before it were lost.
     #[serde(skip)]
     AnswerRepeated,
+    /// File of the event before it that is a text, and no object as [`EventContent`] has it.
+    #[serde(skip)]
+    FileIsText,
     /// Line that is no event.
     #[serde(skip)]
     Malformed(EventParseError),
@@ -320,7 +335,19 @@ impl ProgramEvent {
             Self::Status { state, .. } if state != COMPLETED && is_final(state) => true,
             // Rare, and their other members are not known here.
             Self::Failed(_) | Self::Rejected { .. } => true,
-            event => event.lacks_content(),
+            event => event.lacks_content() || event.unread_member() != UnreadMember::None,
+        }
+    }
+
+    /// Returns the file or address beside the content that was not read.
+    const fn unread_member(&self) -> UnreadMember {
+        match self {
+            Self::Artifact(ReportedArtifact { content, .. })
+            | Self::Message { content }
+            | Self::Status { content: Some(content), .. }
+            | Self::InputRequired { content: Some(content) }
+            | Self::AuthRequired { content: Some(content), .. } => content.unread_member(),
+            _ => UnreadMember::None,
         }
     }
 

@@ -8,8 +8,8 @@ use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denial_event, file_event, non_empty_text_at, reported_failure, session_event, stop_event,
-    text_at, tool_event, unreadable_text_event, usage_event,
+    denial_event, file_event, missing_text_event, non_empty_text_at, reported_failure,
+    session_event, stop_event, text_at, tool_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -71,8 +71,8 @@ impl EventAdapter for GeminiAdapter {
 impl GeminiAdapter {
     /// Handles text, all of which belongs to the answer. A whole message that came in pieces before adds nothing.
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        if let Some(unreadable) = unreadable_text_event(line, "/content") {
-            return vec![unreadable];
+        if let Some(unreadable) = missing_text_event(line, "/content") {
+            return self.draft.lose_next().into_iter().chain([unreadable]).collect();
         }
         let content = text_at(line, "/content");
         let is_piece = line.pointer("/delta") == Some(&Value::Bool(true));

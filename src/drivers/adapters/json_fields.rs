@@ -31,6 +31,12 @@ pub(super) fn unreadable_text_event(line: &Value, pointer: &str) -> Option<Progr
     (!value.is_string() && !value.is_null()).then(|| unreadable_line_event(line))
 }
 
+/// Returns an event if a member of a line is no text. Absent and `null` do not count as a text either.
+pub(super) fn missing_text_event(line: &Value, pointer: &str) -> Option<ProgramEvent> {
+    let is_text = line.pointer(pointer).is_some_and(Value::is_string);
+    (!is_text).then(|| unreadable_line_event(line))
+}
+
 /// Returns the event for a line of the result whose members are not those of its type.
 pub(super) fn unreadable_line_event(line: &Value) -> ProgramEvent {
     ProgramEvent::Malformed(EventParseError {

@@ -6,8 +6,8 @@ use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::json_fields::{
-    denial_event, file_event, http_status_at, non_empty_text_at, reported_failure, session_event,
-    stop_event, text_at, tool_event, unreadable_text_event, usage_event,
+    denial_event, file_event, http_status_at, missing_text_event, non_empty_text_at,
+    reported_failure, session_event, stop_event, text_at, tool_event, usage_event,
 };
 
 const USAGE_POINTERS: [(&str, &str); 6] = [
@@ -93,8 +93,8 @@ impl OpencodeAdapter {
     }
 
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        if let Some(unreadable) = unreadable_text_event(line, "/part/text") {
-            return vec![unreadable];
+        if let Some(unreadable) = missing_text_event(line, "/part/text") {
+            return self.draft.lose_next().into_iter().chain([unreadable]).collect();
         }
         let superseded = self.start_message(text_at(line, "/part/messageID"));
         self.trailing_blanks.clear();

@@ -61,6 +61,9 @@ struct UnrestrictedRulesets {
     refused: OnceLock<Ruleset>,
 }
 
+/// Device and number of a folder.
+type FolderIdentity = (u64, u64);
+
 /// Folder that one execution may use at a time. Dropping it removes the folder, if it is empty.
 #[derive(Debug)]
 pub(in crate::drivers) struct ScratchSlot {
@@ -69,6 +72,8 @@ pub(in crate::drivers) struct ScratchSlot {
     execution_folder: PathBuf,
     descriptor: Arc<OwnedFd>,
     domain: Domain,
+    /// Identities of the private folders of the domain, whose rules the ruleset has.
+    private_folders: Vec<Option<FolderIdentity>>,
     user: Option<UnixUser>,
     ruleset: Ruleset,
 }
@@ -88,7 +93,8 @@ impl ScratchSlots {
         }
     }
 
-    /// Takes an idle slot of this domain. Examines only its folder, so it blocks at most on that.
+    /// Takes an idle slot of this domain. Examines only its folder and the homes of agents, so it blocks at most on
+    /// those.
     pub(in crate::drivers) fn take(
         &self,
         domain: &Domain,
@@ -96,11 +102,13 @@ impl ScratchSlots {
     ) -> Option<ScratchSlot> {
         loop {
             let slot = self.take_any(domain, user)?;
-            if slot.is_in_place() {
+            if !slot.is_in_place() {
+                // The runtime folder was removed with the slot in it. Another folder may be at its path now.
+                slot.detach();
+            } else if slot.private_folders == private_folders(domain) {
                 return Some(slot);
             }
-            // The runtime folder was removed with the slot in it. Another folder may be at its path now.
-            slot.detach();
+            // Otherwise a home was removed and created again, to which the ruleset gives no access.
         }
     }
 
@@ -121,6 +129,7 @@ impl ScratchSlots {
         user: Option<UnixUser>,
     ) -> Result<ScratchSlot, ViewError> {
         let (number, execution_folder) = self.create_folders(user)?;
+        let private_folders = private_folders(&domain);
         // The slot keeps the domain without its folder, because `take` compares the domains of different slots.
         let mut domain_with_folder = domain.clone();
         if let Some(files) = &mut domain_with_folder.files {
@@ -132,7 +141,15 @@ impl ScratchSlots {
         match opened {
             Ok((ruleset, folder)) => {
                 let descriptor = Arc::new(folder);
-                Ok(ScratchSlot { number, execution_folder, descriptor, domain, user, ruleset })
+                Ok(ScratchSlot {
+                    number,
+                    execution_folder,
+                    descriptor,
+                    domain,
+                    private_folders,
+                    user,
+                    ruleset,
+                })
             }
             Err(error) => {
                 remove_slot_folders(&execution_folder);
@@ -240,9 +257,8 @@ impl ScratchSlot {
 
     /// Returns true if the folder is still at its path.
     fn is_in_place(&self) -> bool {
-        let opened = fstat(&self.descriptor).map(|status| (status.st_dev, status.st_ino));
-        let found = fs::symlink_metadata(&self.execution_folder);
-        found.is_ok_and(|found| opened == Ok((found.dev(), found.ino())))
+        let opened = fstat(&self.descriptor).ok().map(|status| (status.st_dev, status.st_ino));
+        opened.is_some() && opened == file_identity(&self.execution_folder)
     }
 
     /// Leaves the folder and its content for the next process of the service.
@@ -265,6 +281,15 @@ impl Drop for ScratchSlot {
             remove_slot_folders(&self.execution_folder);
         }
     }
+}
+
+fn file_identity(path: &Path) -> Option<FolderIdentity> {
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+fn private_folders(domain: &Domain) -> Vec<Option<FolderIdentity>> {
+    let folders = domain.files.iter().flat_map(|files| &files.private_folders);
+    folders.map(|folder| file_identity(folder)).collect()
 }
 
 /// Removes the empty folder of a slot, and its parent.

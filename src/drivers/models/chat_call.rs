@@ -20,7 +20,7 @@ use super::chat_reply::{ChatCompletion, CompletionFault};
 use super::chat_request;
 use crate::drivers::adapters::failure::parse_retry_after;
 use crate::platform::http_client::{
-    OutgoingClient, USER_AGENT_VALUE, bearer, connection_clause, find_cause,
+    OutgoingClient, USER_AGENT_VALUE, bearer, connection_clause, find_cause, parse_uri,
 };
 
 /// Greatest length of a reply in bytes.
@@ -58,7 +58,7 @@ impl ChatCall {
             None => None,
         };
         Some(Self {
-            address: format!("{}/chat/completions", provider.base_url).parse().ok()?,
+            address: parse_uri(&format!("{}/chat/completions", provider.base_url))?,
             authorization,
             body: Bytes::from(chat_request::request_body(request).to_string()),
             timeout: provider.timeout,

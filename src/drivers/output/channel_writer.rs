@@ -8,6 +8,7 @@ use algonius_warden::OutputPipe;
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 
+use super::invalid_bytes::InvalidBytes;
 use super::prompt_detection::PromptWatcher;
 use super::raw_text::{RawText, RawTextWriter, TextStorage};
 use super::release_timer::ReleaseTimer;
@@ -26,6 +27,8 @@ pub(in crate::drivers) struct ChannelText {
     pub(in crate::drivers) raw: RawText,
     /// Redacted text, as the ledger holds it.
     pub(in crate::drivers) piece: StoredPart,
+    /// Number of bytes that are not UTF-8, for which the text has U+FFFD.
+    pub(in crate::drivers) invalid_bytes: u64,
 }
 
 impl ChannelText {
@@ -44,6 +47,7 @@ impl ChannelText {
 pub(in crate::drivers) struct ChannelWriter {
     writer: OutputWriter,
     raw: RawTextWriter,
+    invalid_bytes: InvalidBytes,
 }
 
 impl ChannelWriter {
@@ -53,7 +57,11 @@ impl ChannelWriter {
         channel: TextChannel,
         (limit, storage): (usize, TextStorage),
     ) -> Self {
-        Self { writer: reporter.open_output(channel), raw: RawTextWriter::new(limit, storage) }
+        Self {
+            writer: reporter.open_output(channel),
+            raw: RawTextWriter::new(limit, storage),
+            invalid_bytes: InvalidBytes::default(),
+        }
     }
 
     /// Takes the next bytes.
@@ -62,6 +70,7 @@ impl ChannelWriter {
     /// Fails if the ledger did not commit.
     pub(in crate::drivers) async fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
         self.raw.push(bytes);
+        self.invalid_bytes.push(bytes);
         self.writer.write(bytes).await
     }
 
@@ -74,6 +83,7 @@ impl ChannelWriter {
         bytes: &[u8],
     ) -> Result<Option<StoredPart>, LedgerError> {
         self.raw.push(bytes);
+        self.invalid_bytes.push(bytes);
         self.writer.write_and_flush(bytes).await
     }
 
@@ -87,6 +97,9 @@ impl ChannelWriter {
 
     /// Counts bytes that were not read, after the head of the text.
     pub(in crate::drivers) fn skip(&mut self, count: u64) {
+        if count > 0 {
+            self.invalid_bytes.skip();
+        }
         self.raw.skip(count);
         self.writer.skip(count);
     }
@@ -97,6 +110,7 @@ impl ChannelWriter {
     /// Fails if the ledger did not commit.
     pub(in crate::drivers) async fn start_next_text(&mut self) -> Result<StoredPart, LedgerError> {
         self.raw.clear();
+        self.invalid_bytes = InvalidBytes::default();
         self.writer.start_next_text().await
     }
 
@@ -105,7 +119,11 @@ impl ChannelWriter {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(in crate::drivers) async fn close(self) -> Result<ChannelText, LedgerError> {
-        Ok(ChannelText { raw: self.raw.close(), piece: self.writer.close().await? })
+        Ok(ChannelText {
+            raw: self.raw.close(),
+            piece: self.writer.close().await?,
+            invalid_bytes: self.invalid_bytes.close(),
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 pub(super) mod arguments;
 pub(super) mod attempt_folder;
 mod detail_variables;
+mod home_restoration;
 mod prepared_attempt;
 mod turn_plan;
 
@@ -106,6 +107,7 @@ impl AttemptStart {
         commands: &LeaseCommandReceiver,
     ) -> Result<StartedProgram, Failure> {
         self.refuse_files()?;
+        self.restore_home().await?;
         let working_dir = resolve_working_dir(&self.program, &self.work).await?;
         self.refuse_service_folder(&working_dir)?;
         let subject = SandboxSubject::for_attempt(&self.program, &self.work);

@@ -1,7 +1,10 @@
 //! Determines the version of a program: in the sandbox of its agent, without a secret, and within a time limit.
 
+mod printed_version;
+
 use std::collections::BTreeMap;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,17 +15,19 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::request::{
     Input, Overrides, Request, RequestOrigin, Trigger,
 };
+use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::runtime_settings::{AgentHome, VersionSpec};
 use algonius_actors::model::program::{
     InputMethod, OutputMethod, ProgramSpec, ServiceLossAction, VariableSecrecy,
 };
-use algonius_warden::{SpawnedProgram, Warden};
-use regex::Regex;
+use algonius_warden::{OutputPipe, SpawnedProgram, Warden};
 use tokio::io::AsyncReadExt;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use uuid::Uuid;
+
+use printed_version::VersionOutput;
 
 use super::attempt::{AttemptStart, StartedProgram};
 use super::context::SharedDriverContext;
@@ -32,23 +37,28 @@ use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::lease_commands::LeaseCommandSender;
 use crate::platform::temporary_folder::temporary_folder;
 
+pub use printed_version::MissingVersion;
+
 /// Bytes of an answer that are read.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
-/// Longest version that is shown, in characters.
-const MAX_VERSION_CHARS: usize = 64;
+/// Time for which the output is read after the end of the program.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reason why a version is unknown. It contains no text of the program.
 #[derive(Debug, thiserror::Error)]
 pub enum VersionError {
-    /// The program could not be run.
-    #[error("the version of the program could not be queried")]
-    Launch,
+    /// The program could not be started.
+    #[error("the version command did not start: {0}")]
+    Launch(Failure),
+    /// The service could not prepare the request, or lost the program.
+    #[error("the version of the program could not be requested: {0}")]
+    Request(#[from] io::Error),
     /// The program took too long.
     #[error("the program did not report its version within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The program printed no version.
-    #[error("the program printed no version")]
-    Unrecognized,
+    /// The output of the program has no version.
+    #[error(transparent)]
+    Missing(#[from] MissingVersion),
 }
 
 /// Program whose version is requested, and the process holder that runs it.
@@ -73,14 +83,13 @@ pub async fn query(
     version: &VersionSpec,
     time_limit: Duration,
 ) -> Result<String, VersionError> {
-    let home =
-        create_temporary_home(&subject.program).await.map_err(|error| launch_failure(&error))?;
-    let text = timeout(time_limit, read_program_output(subject, version, home.as_ref())).await;
+    let home = create_temporary_home(&subject.program).await?;
+    let output = timeout(time_limit, read_program_output(subject, version, home.as_ref())).await;
     if let Some(home) = home {
         home.remove().await;
     }
-    let text = text.map_err(|_elapsed| VersionError::Timeout(time_limit))??;
-    find_version(&version.regex, &text).ok_or(VersionError::Unrecognized)
+    let output = output.map_err(|_elapsed| VersionError::Timeout(time_limit))??;
+    Ok(output.version(&version.regex)?)
 }
 
 /// Returns the output of the program up to its end. If the future is dropped earlier, no process remains.
@@ -88,7 +97,7 @@ async fn read_program_output(
     subject: VersionSubject,
     version: &VersionSpec,
     home: Option<&ScratchDir>,
-) -> Result<String, VersionError> {
+) -> Result<VersionOutput, VersionError> {
     let VersionSubject { spec, program, shared_context, warden } = subject;
     let program = Arc::new(version_program(&program, version, home));
     let mut work = probe_work(spec);
@@ -102,26 +111,42 @@ async fn read_program_output(
     };
     let (_command_sender, commands) = LeaseCommandSender::channel();
     let StartedProgram { spawned, folder, .. } =
-        attempt.launch(&commands).await.map_err(|failure| {
-            tracing::debug!(%failure, "failed to query version of program");
-            VersionError::Launch
-        })?;
-    let SpawnedProgram { stdout, stderr, exit, tree, .. } = spawned;
-    let mut bytes = Vec::new();
+        attempt.launch(&commands).await.map_err(VersionError::Launch)?;
+    let SpawnedProgram { stdout, stderr, mut exit, tree, .. } = spawned;
+    let (mut stdout_start, mut stderr_start) = (Vec::new(), Vec::new());
     // Both pipes are read, so that the program never blocks at a full one.
-    let (stdout, stderr) = (stdout.take(MAX_OUTPUT_BYTES), stderr.take(MAX_OUTPUT_BYTES));
-    let mut stdout = std::pin::pin!(stdout);
-    let mut discarded = Vec::new();
-    let mut stderr = std::pin::pin!(stderr);
-    let read_result =
-        tokio::join!(stdout.read_to_end(&mut bytes), stderr.read_to_end(&mut discarded)).0;
-    read_result.map_err(|error| launch_failure(&error))?;
-    exit.await.map_err(|error| launch_failure(&error))?;
+    let reads = async {
+        tokio::join!(read_start(stdout, &mut stdout_start), read_start(stderr, &mut stderr_start))
+    };
+    let exit = {
+        let mut reads = pin!(reads);
+        let (exit, is_read) = tokio::select! {
+            exit = &mut exit => (exit?, false),
+            (stdout, stderr) = &mut reads => {
+                stdout.and(stderr)?;
+                (exit.await?, true)
+            }
+        };
+        // A program that the version command started, such as an updater, may keep the pipes open.
+        if !is_read && let Ok((stdout, stderr)) = timeout(DRAIN_TIMEOUT, reads).await {
+            stdout.and(stderr)?;
+        }
+        exit
+    };
     tree.kill_all_processes().await; // No process that the program started may use the folder any more.
     if let Some(folder) = folder {
         folder.remove().await;
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let [stdout, stderr] =
+        [stdout_start, stderr_start].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    Ok(VersionOutput { stdout, stderr, exit })
+}
+
+/// Reads a stream to its end, and keeps its start.
+async fn read_start(mut pipe: OutputPipe, start: &mut Vec<u8>) -> io::Result<()> {
+    (&mut pipe).take(MAX_OUTPUT_BYTES).read_to_end(start).await?;
+    // A program that prints more, for example its help, waits at a full pipe otherwise.
+    tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await.map(|_| ())
 }
 
 /// Returns the program for the version request: without its secrets, its sessions and its conditions of success.
@@ -178,39 +203,4 @@ async fn create_temporary_home(program: &ProgramSpec) -> io::Result<Option<Scrat
         folder.transfer_ownership().map(|()| folder)
     };
     if is_missing { spawn_blocking(create).await?.map(Some) } else { Ok(None) }
-}
-
-fn launch_failure(error: &io::Error) -> VersionError {
-    tracing::debug!(%error, "failed to query version of program");
-    VersionError::Launch
-}
-
-fn find_version(regex: &Regex, text: &str) -> Option<String> {
-    let captures = regex.captures(text)?;
-    let version = captures.get(1).or_else(|| captures.get(0))?.as_str();
-    // The text goes to terminals, where control characters have an effect.
-    let is_plain =
-        version.chars().count() <= MAX_VERSION_CHARS && !version.contains(char::is_control);
-    is_plain.then(|| version.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Regex, find_version};
-
-    #[test]
-    fn a_version_is_the_first_group_or_the_whole_match() {
-        let ungrouped = Regex::new(r"\d+(?:\.\d+)+").unwrap();
-        for (text, expected) in [
-            ("2.1.330 (Claude Code)\n", Some("2.1.330")),
-            ("codex-cli 0.169.0\n", Some("0.169.0")),
-            ("llm, version 0.36", Some("0.36")),
-            ("unknown option", None),
-            ("", None),
-        ] {
-            assert_eq!(find_version(&ungrouped, text).as_deref(), expected, "{text}");
-        }
-        let grouped = Regex::new(r"release (\w+)").unwrap();
-        assert_eq!(find_version(&grouped, "release 7b of 2.0").as_deref(), Some("7b"));
-    }
 }

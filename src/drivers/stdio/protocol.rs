@@ -4,6 +4,7 @@
 mod document_template;
 mod framing;
 mod message_turn;
+mod notified_text;
 mod rpc;
 
 use algonius_actors::model::code::Code;
@@ -45,7 +46,7 @@ pub(in crate::drivers) struct UnreadMessage {
 /// One turn of the protocol with a program.
 pub(in crate::drivers) enum StdioTurn {
     /// JSON-RPC call.
-    Rpc(RpcTurn),
+    Rpc(Box<RpcTurn>),
     /// Message and its answer.
     Message(MessageTurn),
 }
@@ -64,7 +65,7 @@ impl StdioTurn {
     ) -> Result<Self, Failure> {
         match spec {
             stdio_protocol::StdioProtocol::Rpc(spec) => {
-                RpcTurn::new(spec, values, number, max_message_bytes).map(Self::Rpc)
+                RpcTurn::new(spec, values, number, max_message_bytes).map(Box::new).map(Self::Rpc)
             }
             stdio_protocol::StdioProtocol::Turns(spec) => {
                 MessageTurn::new(spec, values, number, max_message_bytes).map(Self::Message)

@@ -270,28 +270,30 @@ impl<'r> TaskView<'r> {
 
     /// Returns the latest message of the last attempt: those of failed attempts and earlier turns are no answer.
     async fn final_message_by(&self, role: MessageRole) -> Result<Option<Message>, Failure> {
-        for event in self.events.iter().rev() {
-            if let EventKind::Message { speaker, message, pieces, .. } = &event.data
-                && *speaker == role
-                && pieces
-                    .first()
-                    .is_none_or(|piece| piece.text.attempt_id == self.record.attempt_id)
-            {
-                let read = recorded_message(self.api, self.record, role, message, pieces);
-                return read.await.map(Some);
-            }
-        }
-        Ok(None)
+        let last_attempt = self.record.attempt_id;
+        let is_of_last_attempt = |pieces: &[StoredPart]| {
+            pieces.first().is_none_or(|piece| piece.text.attempt_id == last_attempt)
+        };
+        self.last_message(role, is_of_last_attempt).await
     }
 
     async fn last_message_by(&self, role: MessageRole) -> Result<Option<Message>, Failure> {
+        self.last_message(role, |_| true).await
+    }
+
+    /// Returns the latest message of a speaker whose pieces pass a filter.
+    async fn last_message(
+        &self,
+        role: MessageRole,
+        is_wanted: impl Fn(&[StoredPart]) -> bool,
+    ) -> Result<Option<Message>, Failure> {
         for event in self.events.iter().rev() {
             if let EventKind::Message { speaker, message, pieces, .. } = &event.data
                 && *speaker == role
+                && is_wanted(pieces)
             {
-                return recorded_message(self.api, self.record, role, message, pieces)
-                    .await
-                    .map(Some);
+                let read = recorded_message(self.api, self.record, role, message, pieces);
+                return read.await.map(Some);
             }
         }
         Ok(None)

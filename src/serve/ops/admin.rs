@@ -4,6 +4,7 @@ mod environment;
 
 use std::path::Path;
 
+use algonius_a2a::json_object::document::parse_document;
 use algonius_a2a::problem;
 use algonius_actors::model::access::principal::{Caller, NewToken, Right, Scope};
 use algonius_actors::model::code::Code;
@@ -13,7 +14,6 @@ use async_trait::async_trait;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use serde_json::Value;
 
 use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
@@ -259,10 +259,7 @@ async fn require_covered_token(app: &AppState, caller: &Caller, name: &str) -> R
 
 fn read_token_request(bytes: &[u8]) -> Result<TokenRequest, Failure> {
     // In two steps, because bytes that are no JSON and a document of another shape have different codes.
-    let document: Value = serde_json::from_slice(bytes).map_err(|error| {
-        Failure::new(Code::MalformedJson, format!("the body is not JSON: {error}"))
-    })?;
-    serde_json::from_value(document).map_err(|error| {
+    serde_json::from_value(parse_document(bytes)?).map_err(|error| {
         Failure::new(Code::InvalidParams, format!("the body does not describe a token: {error}"))
     })
 }

@@ -144,6 +144,7 @@ async fn user_errors_are_reported() {
         ("user = 'no-such-user'", "there is no such user"),
         ("user = 'root'", "must not be root"),
         ("user = 'dynamic'\nhome = 'shared'", "must be \"per-agent\""),
+        ("user = 'dynamic'", "needs a range of users"),
     ] {
         let stderr = check_errors(settings).await;
         assert!(stderr.contains(expected), "{settings}: {stderr}");

@@ -115,9 +115,9 @@ impl Setup {
         self
     }
 
-    /// Sets a program that starts the service, with its arguments before those of the service.
+    /// Adds a program that starts the service, or the next of these programs, with its arguments before those.
     pub(crate) fn launched_by(mut self, args: &[&str]) -> Self {
-        self.launcher = args.iter().map(|word| (*word).to_owned()).collect();
+        self.launcher.extend(args.iter().map(|word| (*word).to_owned()));
         self
     }
 

@@ -157,6 +157,28 @@ async fn an_alert_program_gets_the_alert_and_a_clean_environment() {
 }
 
 #[tokio::test]
+async fn a_failed_alert_program_is_logged_with_its_last_line() {
+    let token = format!("gh{}_{}", 'p', "Zk3vQ8nR1tLx7WdYb5HcJ2mPf9Us4GaE6oTi");
+    let script = format!(
+        "#!/bin/sh\necho first >&2\nprintf 'no route to %s\\n\\n' {token} >&2\n\
+         echo on stdout\nhead -c 200000 /dev/zero | tr '\\0' x >&2; echo >&2\n\
+         echo 'the host {token} is unknown' >&2\nexit 7\n"
+    );
+    let settings = "[alerts]\ncommand = ['HERE/tell']\n";
+    let setup = Setup::new(&format!("{}{settings}", fake_agent_config("echo", "echo", "")));
+    let service = setup.with_executable("tell", &script).start().await;
+    raise_alert(&service).await;
+    poll_until("the log line", async || {
+        let log = service.stderr_text();
+        log.contains("the program ended with exit code 7: the host ").then_some(())
+    })
+    .await;
+    let log = service.stderr_text();
+    assert!(log.contains("is unknown") && !log.contains(&token), "{log}");
+    assert!(!log.contains("xxxx") && !log.contains("on stdout"), "{log}");
+}
+
+#[tokio::test]
 async fn a_hanging_alert_webhook_blocks_no_caller() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook?key=canary", listener.local_addr().unwrap());

@@ -88,6 +88,9 @@ fn text_steps(
     // qwen reports usage beside an empty text.
     if let Some(usage) = update.pointer("/_meta/usage").and_then(parse_token_usage) {
         steps.push(ProtocolStep::Usage { session: key, usage });
+    } else if blocks.is_empty() && role == TextRole::Answer {
+        let reason = "has no content".to_owned();
+        steps.push(ProtocolStep::ContentLost { reason, text: update.to_string() });
     }
     steps
 }
@@ -101,7 +104,7 @@ fn block_step(
 ) -> Option<ProtocolStep> {
     let kind = block.get("type").and_then(Value::as_str);
     match (kind, block.get("text")) {
-        (Some("text"), None | Some(Value::Null)) => None,
+        (Some("text"), None | Some(Value::Null)) if role != TextRole::Answer => None,
         (Some("text"), Some(Value::String(text))) if text.is_empty() => None,
         // codex-acp reports warnings as text of no message.
         (Some("text"), Some(Value::String(text)))

@@ -15,6 +15,7 @@ fn content_of_another_form_is_read_or_lost_but_never_ignored() {
         format!("{:?}", ProtocolStep::ContentLost { reason, text })
     };
     let odd_text = json!({"type": "text", "text": 7});
+    let null_text = json!({"type": "text", "text": null});
     for (kind, content, expected) in [
         (
             "agent_message_chunk",
@@ -23,17 +24,22 @@ fn content_of_another_form_is_read_or_lost_but_never_ignored() {
         ),
         ("agent_message_chunk", odd_text.clone(), vec![lost(&odd_text)]),
         ("agent_message_chunk", json!("words"), vec![lost(&json!("words"))]),
-        ("agent_message_chunk", Value::Null, vec![]),
-        ("agent_message_chunk", json!({"type": "text"}), vec![]),
+        ("agent_message_chunk", json!({"type": "text"}), vec![lost(&json!({"type": "text"}))]),
         ("agent_message_chunk", json!({"text": "a"}), vec![lost(&json!({"text": "a"}))]),
-        ("agent_message_chunk", json!({"type": "text", "text": null}), vec![]),
-        ("agent_message_chunk", json!([]), vec![]),
+        ("agent_message_chunk", null_text.clone(), vec![lost(&null_text)]),
+        ("agent_thought_chunk", null_text.clone(), vec![]),
+        ("agent_thought_chunk", Value::Null, vec![]),
         ("agent_message_chunk", json!({"type": "image"}), vec![lost(&json!({"type": "image"}))]),
     ] {
         let mut script = ScriptedConnection::with_running_turn();
         script.clear();
         script.receive_update(&json!({"sessionUpdate": kind, "content": content}));
         assert_eq!(script.step_texts, expected, "{content}");
+    }
+    for content in [Value::Null, json!([])] {
+        let mut script = ScriptedConnection::with_running_turn();
+        script.receive_update(&json!({"sessionUpdate": "agent_message_chunk", "content": content}));
+        assert!(script.last_step_text().contains("has no content"), "{content}");
     }
     for (kind, content) in
         [("agent_message_chunk", json!({"type": "hologram"})), ("agent_thought_chunk", odd_text)]

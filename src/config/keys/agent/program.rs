@@ -10,12 +10,13 @@ mod runtime;
 mod session;
 mod stdio_protocol;
 mod success;
-mod user;
+pub(crate) mod user;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use algonius_actors::model::agent::Access;
+use algonius_actors::model::agent::success_criteria::SuccessCriteria;
 use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::host::sandbox::Sandbox;
 use algonius_actors::model::id::AgentId;
@@ -108,7 +109,7 @@ pub(crate) fn read(
         on_loss,
         params: params(section),
         prompts: prompt_patterns::read(section),
-        success: success::success(section.section("success"), path, missing_severity),
+        success: success(section, (output, stdio_protocol.is_some()), (path, missing_severity)),
         failures: success::failures(section),
         usage: success::usage(section),
         command: file?,
@@ -149,6 +150,16 @@ fn on_loss(section: &mut Section<'_>, has_protocol: bool) -> ServiceLossAction {
         section.reader.error(&found.position, diagnostic);
     }
     found.map_or(default, |found| found.value)
+}
+
+/// Reads the conditions of success. Only a program whose whole output is the answer may write a document.
+fn success(
+    section: &mut Section<'_>,
+    (output, has_protocol): (Option<OutputMethod>, bool),
+    place: (Option<&str>, Severity),
+) -> SuccessCriteria {
+    let is_text = matches!(output, None | Some(OutputMethod::Stdout | OutputMethod::File));
+    success::success(section.section("success"), is_text && !has_protocol, place)
 }
 
 /// Reads a method of input or output; `None` if an unknown one is given.

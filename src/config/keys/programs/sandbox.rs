@@ -185,6 +185,12 @@ impl SandboxPathResolver {
     /// Returns a path relative to the home or to the file's folder. The system accepts only existing paths.
     fn resolve(&self, section: &Section<'_>, path: &Positioned<String>, hint: &str) -> PathBuf {
         let resolved = self.below_home(&path.value);
+        if resolved.is_none() && path.value.starts_with("~/") {
+            let diagnostic = new_diagnostic("has no meaning: `HOME` is not set, empty or relative")
+                .with_hint("set `HOME` to the folder, or write its whole path");
+            section.reader.record_fault(self.missing_severity, &path.position, diagnostic);
+            return section.reader.resolve(&path.value);
+        }
         let resolved = resolved.unwrap_or_else(|| section.reader.resolve(&path.value));
         if !resolved.exists() {
             let diagnostic = new_diagnostic("there is no such file or folder").with_hint(hint);
@@ -195,7 +201,7 @@ impl SandboxPathResolver {
 
     fn below_home(&self, path: &str) -> Option<PathBuf> {
         let (rest, home) = path.strip_prefix("~/").zip(self.home.as_ref())?;
-        Some(Path::new(home).join(rest))
+        Some(Path::new(home)).filter(|home| home.is_absolute()).map(|home| home.join(rest))
     }
 }
 

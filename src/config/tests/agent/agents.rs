@@ -318,3 +318,16 @@ fn prompt_patterns_have_defaults_and_can_be_configured() {
         ],
     )]);
 }
+
+#[test]
+fn a_json_pointer_needs_an_output_that_may_be_a_document() {
+    let reason = "agents.a.success.json_pointer: has a meaning only if the output is \"stdout\" or \"file\", without a protocol";
+    for (lines, position) in [
+        ("output = \"events\"\n", "c:4:24"),
+        ("output = \"codex-jsonl\"\n", "c:4:24"),
+        ("mode = \"interactive\"\nturn.end_line = \"END\"\n", "c:5:24"),
+    ] {
+        let lines = format!("{lines}success.json_pointer = \"/a\"");
+        check_agent(&[(&*lines, &[&*format!("{position}: error: {reason}")])]);
+    }
+}

@@ -59,6 +59,8 @@ fn a_remote_url_must_protect_the_token() {
         ("http://x.org", "must begin with `https://`"),
         ("http://10.0.0.1", "must begin with `https://`"),
         ("http://127.0.0.1.x.org", "must begin with `https://`"),
+        ("http://127.0.0.1:80800", "must have a port from 1 to 65535, or none"),
+        ("https://x.org:0/a", "must have a port from 1 to 65535, or none"),
         ("http://localhost@x.org", "must not hold a name or password"),
         ("https://me:secret@x.org", "must not hold a name or password"),
         ("https://x.org/a?b=c", "neither a query nor a fragment"),

@@ -57,3 +57,22 @@ fn invalid_hidden_and_protected_paths_are_reported() {
         assert!(messages.len() == 1 && messages[0].contains(expected), "{lines}: {messages:?}");
     }
 }
+
+#[test]
+fn a_tilde_needs_a_home() {
+    for (home, line, expected) in [
+        (None, "sandbox.hidden = ['~/.ssh']", "has no meaning: `HOME` is not set"),
+        (Some(""), "sandbox.writable = ['~/.cache']", "has no meaning: `HOME` is not set"),
+        (Some("rel"), "sandbox.protected = ['~/x']", "has no meaning: `HOME` is not set"),
+        (Some("/people/me"), "sandbox.hidden = ['~/.ssh']", "there is no such file or folder"),
+    ] {
+        let text = format!("[server]\ndata_dir = '/people/me/data'\n{CAT}{line}\n");
+        let env = |name: &str| match name {
+            "HOME" => home.map(Into::into),
+            other => env(other),
+        };
+        let faults = crate::config::load_text(Path::new("c.toml"), &text, &env).unwrap_err();
+        let messages: Vec<_> = faults.iter().map(|fault| fault.message.as_str()).collect();
+        assert!(messages.len() == 1 && messages[0].contains(expected), "{home:?}: {messages:?}");
+    }
+}

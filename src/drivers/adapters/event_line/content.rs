@@ -13,11 +13,29 @@ use crate::drivers::adapters::file_parts::{NamedFile, ReportedPart};
 #[serde(try_from = "ContentMembers")]
 pub(in crate::drivers) enum EventContent {
     /// Parts of a program.
-    Reported(Vec<ContentPart>),
+    Reported(ReportedContent),
     /// Single text.
     Text(String),
     /// Parts that did not come from a program, and name no file of this machine.
     Parts(Vec<Part>),
+}
+
+/// Parts that a program reports.
+#[derive(Debug)]
+pub(in crate::drivers) struct ReportedContent {
+    parts: Vec<ContentPart>,
+    unread: UnreadMember,
+}
+
+/// File or address beside the content that has another form than those that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum UnreadMember {
+    /// There is none.
+    None,
+    /// File that is a text: perhaps its path, perhaps only the place that the content is about.
+    Place,
+    /// Content that is lost.
+    Content,
 }
 
 /// Part of the content, with the name and the type that the program gave it.
@@ -104,7 +122,9 @@ impl TryFrom<ContentMembers> for EventContent {
 
     fn try_from(ContentMembers { parts, own }: ContentMembers) -> Result<Self, Self::Error> {
         let (has_list, mut reported) = (parts.is_some(), Vec::new());
+        let mut unread = own.unread_member();
         for part in parts.into_iter().flatten() {
+            unread = unread.max(part.unread_member());
             let values = part.into_content();
             if values.is_empty() {
                 return Err("a part has no content");
@@ -119,16 +139,33 @@ impl TryFrom<ContentMembers> for EventContent {
         if reported.is_empty() && !has_list {
             return Err("there is no content");
         }
-        Ok(Self::Reported(reported))
+        Ok(Self::Reported(ReportedContent { parts: reported, unread }))
     }
 }
 
 impl PartMembers {
+    /// Returns the file or address that is not read. Many programs write all members of their own data type, so an
+    /// empty value is none.
+    fn unread_member(&self) -> UnreadMember {
+        let file = self.file.as_ref().filter(|file| !is_empty(file));
+        let url = self.url.as_ref().filter(|url| !is_empty(url));
+        let of_file = match file {
+            None => UnreadMember::None,
+            Some(Value::String(_)) => UnreadMember::Place,
+            Some(file) if ReportedFile::deserialize(file).is_ok() => UnreadMember::None,
+            Some(_) => UnreadMember::Content,
+        };
+        let is_url_lost = url.is_some_and(|url| !url.is_string());
+        if is_url_lost { UnreadMember::Content } else { of_file }
+    }
+
     /// Returns a part for each member that has content. A `null`, or a file or address of another form, counts only if
     /// nothing else has: many programs write all members of their own data type.
     fn into_content(self) -> Vec<ContentPart> {
         let Self { text, data, file, url, label } = self;
+        let file = file.filter(|file| !is_empty(file));
         let file = file.and_then(|file| serde_json::from_value(file).ok());
+        let url = url.filter(|url| !is_empty(url));
         let url = url.as_ref().and_then(Value::as_str).map(str::to_owned);
         let values = [
             text.map(PartValue::Text),
@@ -149,7 +186,26 @@ impl PartMembers {
     }
 }
 
+/// Returns true for a value that has nothing to deliver.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(true) | Value::Number(_) => false,
+    }
+}
+
 impl EventContent {
+    /// Returns the file or address beside the content that was not read.
+    pub(super) const fn unread_member(&self) -> UnreadMember {
+        match self {
+            Self::Reported(ReportedContent { unread, .. }) => *unread,
+            Self::Text(_) | Self::Parts(_) => UnreadMember::None,
+        }
+    }
+
     /// Returns content with a single text.
     pub(in crate::drivers) const fn text(text: String) -> Self {
         Self::Text(text)
@@ -158,7 +214,7 @@ impl EventContent {
     /// Returns the parts, or `None` if there are none or one cannot be read.
     pub(in crate::drivers::adapters) fn into_parts(self) -> Option<Vec<ReportedPart>> {
         let parts: Vec<_> = match self {
-            Self::Reported(parts) => {
+            Self::Reported(ReportedContent { parts, .. }) => {
                 parts.into_iter().map(ContentPart::into_part).collect::<Option<_>>()?
             }
             Self::Text(text) => vec![ReportedPart::Part(Part::text(text))],

@@ -127,7 +127,9 @@ fn copy_message(members: &mut Map<String, Value>) {
     if CONTENT_MEMBERS.iter().any(|name| is_present(name) && !is_address(name)) {
         return;
     }
-    if let Some(text) = members.get("message").and_then(Value::as_str).map(str::to_owned) {
+    let text_at = |name: &str| members.get(name)?.as_str().filter(|text| !text.is_empty());
+    let text = ["message", "question"].into_iter().find_map(text_at);
+    if let Some(text) = text.map(str::to_owned) {
         set_text(members, "text", &text);
     }
 }

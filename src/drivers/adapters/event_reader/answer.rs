@@ -45,13 +45,10 @@ impl<'r> AnswerRecorder<'r> {
     }
 
     /// Accepts the latest message as the answer.
-    ///
-    /// # Errors
-    /// Fails if the ledger did not commit.
-    pub(super) async fn accept(&mut self) -> Result<(), LedgerError> {
+    pub(super) const fn accept(&mut self) {
         match self {
-            Self::Stream(_) => Ok(()),
-            Self::Drafts(drafts) => drafts.accept().await,
+            Self::Stream(_) => {}
+            Self::Drafts(drafts) => drafts.accept(),
         }
     }
 

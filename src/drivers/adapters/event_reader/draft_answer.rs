@@ -21,8 +21,7 @@ pub(super) struct DraftAnswer<'r> {
     raw_writer: ChannelWriter,
     /// Remaining bytes for superseded messages.
     remaining_bytes: u64,
-    /// Latest message after the superseded ones have used up the limit: it is written only when it is known to be the
-    /// answer.
+    /// Latest message after the superseded ones have used up the limit: it is written at the end, if it is the answer.
     withheld_message: Option<String>,
     /// True if a superseded message was dropped.
     has_dropped_message: bool,
@@ -63,15 +62,8 @@ impl<'r> DraftAnswer<'r> {
     }
 
     /// Accepts the latest message as the answer, unless another one follows nevertheless.
-    ///
-    /// # Errors
-    /// Fails if the ledger did not commit.
-    pub(super) async fn accept(&mut self) -> Result<(), LedgerError> {
+    pub(super) const fn accept(&mut self) {
         self.is_answer = true;
-        match self.withheld_message.take() {
-            Some(text) => self.raw_writer.write(text.as_bytes()).await,
-            None => Ok(()),
-        }
     }
 
     /// Handles the start of another message. Returns the position of the superseded one once it is committed, or `None`
@@ -112,7 +104,10 @@ impl<'r> DraftAnswer<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn close(self) -> Result<ChannelText, LedgerError> {
+    pub(super) async fn close(mut self) -> Result<ChannelText, LedgerError> {
+        if let Some(message) = self.withheld_message.take().filter(|_| self.is_answer) {
+            self.raw_writer.write(message.as_bytes()).await?;
+        }
         let text = self.raw_writer.close().await?;
         if !self.is_answer {
             return Ok(text.without_raw());

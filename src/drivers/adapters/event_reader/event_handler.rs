@@ -23,6 +23,10 @@ use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::output::display_label::{redacted_id, redacted_label};
 use crate::drivers::output::raw_text::TextStorage;
 
+/// Warning about a file in another form.
+const FILE_IS_TEXT: &str = "an event has a `file` that is a text, which was not delivered; a file is an object, such \
+                            as {\"path\": \"report.pdf\"}";
+
 /// State of handling a program's events.
 pub(super) struct EventHandler<'r> {
     pub(super) reporter: &'r Reporter,
@@ -97,7 +101,7 @@ impl<'r> EventHandler<'r> {
                 return self.answer.extend(&text).await;
             }
             ProgramEvent::Superseded => return self.supersede().await,
-            ProgramEvent::Accepted => return self.answer.accept().await,
+            ProgramEvent::Accepted => self.answer.accept(),
             ProgramEvent::Artifact(artifact) => return self.handle_artifact(artifact).await,
             ProgramEvent::Status { state, content } if state == "completed" => {
                 return self.report_message(Role::AgentOutcome, content).await;
@@ -142,6 +146,7 @@ impl<'r> EventHandler<'r> {
             ProgramEvent::Malformed(error) => {
                 return self.malformed.record(self.line_number, &error).await;
             }
+            ProgramEvent::FileIsText => return self.warn(FILE_IS_TEXT).await,
             ProgramEvent::AnswerRepeated => self.malformed.forget_lost_results(),
             ProgramEvent::Unknown => {
                 return self.report_malformed("has an unknown `type`", ResultLoss::Possible).await;
@@ -152,6 +157,7 @@ impl<'r> EventHandler<'r> {
 
     /// Records the previous message as progress, because another message follows.
     async fn supersede(&mut self) -> Result<(), LedgerError> {
+        self.malformed.continue_result();
         let Some(piece) = self.answer.supersede().await? else { return Ok(()) };
         // The text is in the ledger already, so the message only refers to it.
         let (speaker, message) = (Role::AgentProgress, self.ids.next_message_id());
@@ -168,8 +174,10 @@ impl<'r> EventHandler<'r> {
         self.completion.interrupt(Interruption::AuthRequired);
         let mut parts = Vec::new();
         if content.is_some() {
+            // The page alone is enough for the caller.
+            let loss = if url.is_some() { ResultLoss::Possible } else { ResultLoss::Likely };
             parts = self
-                .read_content(content, ResultLoss::Possible, (Role::AgentQuestion, None))
+                .read_content(content, loss, (Role::AgentQuestion, None))
                 .await?
                 .unwrap_or_default();
         }
@@ -186,11 +194,10 @@ impl<'r> EventHandler<'r> {
         speaker: Role,
         content: Option<EventContent>,
     ) -> Result<(), LedgerError> {
-        let is_result = matches!(speaker, Role::AgentAnswer | Role::AgentOutcome);
-        let loss = match content {
-            None => ResultLoss::None,
-            Some(_) if is_result => ResultLoss::Likely,
-            Some(_) => ResultLoss::Possible,
+        let loss = match (&content, speaker) {
+            (None, _) => ResultLoss::None,
+            (Some(_), Role::AgentProgress) => ResultLoss::Possible,
+            (Some(_), _) => ResultLoss::Likely,
         };
         let Some(parts) = self.read_content(content, loss, (speaker, None)).await? else {
             return Ok(());

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::drivers::files::program_file::{FileContents, FileRefusal, ProgramFile};
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
+use crate::drivers::output::invalid_bytes::InvalidBytes;
 use crate::drivers::output::raw_text::{MAX_HEAP_TEXT_BYTES, TextStorage};
 
 /// Answer of an attempt: the raw text and the redacted text that the ledger holds.
@@ -32,6 +33,7 @@ pub(super) async fn stdout_answer<'t>(
     stdout: &'t ChannelText,
     reporter: &Reporter,
 ) -> Result<Result<AttemptAnswer<'t>, MissingAnswer>, LedgerError> {
+    warn_of_invalid_bytes(stdout.invalid_bytes, reporter).await?;
     match &program.success.json_pointer {
         None => Ok(Ok(AttemptAnswer {
             raw: Cow::Borrowed(stdout.raw.as_str()),
@@ -65,14 +67,26 @@ pub(super) async fn file_answer(
                 .await?;
             return Ok(Err(MissingAnswer::DocumentTruncated)); // The head of a JSON document cannot be parsed.
         }
+        warn_of_invalid_bytes(InvalidBytes::in_text(&head), reporter).await?;
         return record_answer(value_at(&String::from_utf8_lossy(&head), pointer), reporter).await;
     }
     let mut raw_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
     raw_writer.write(&head).await?;
     raw_writer.skip(skipped_bytes);
     raw_writer.write(&tail).await?;
-    let ChannelText { raw, piece } = raw_writer.close().await?;
+    let ChannelText { raw, piece, invalid_bytes } = raw_writer.close().await?;
+    warn_of_invalid_bytes(invalid_bytes, reporter).await?;
     Ok(Ok(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), piece }))
+}
+
+/// Records a warning if an answer has bytes that are no text: a caller gets other bytes than the program wrote.
+async fn warn_of_invalid_bytes(count: u64, reporter: &Reporter) -> Result<(), LedgerError> {
+    if count == 0 {
+        return Ok(());
+    }
+    let (noun, verb) = if count == 1 { ("byte", "is") } else { ("bytes", "are") };
+    let message = format!("{count} {noun} of the output {verb} not UTF-8: read as U+FFFD");
+    reporter.record_event(EventKind::Warning { message }).await
 }
 
 /// Returns true if reading a file takes much memory.

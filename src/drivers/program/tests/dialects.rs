@@ -327,3 +327,21 @@ async fn dropped_intermediate_messages_are_reported() {
         assert_eq!(events.iter().filter(is_warning).count(), warning_count, "{count}");
     }
 }
+
+/// Accepted answers before the last one take no more space than other messages before the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_of_earlier_turns_are_stored_up_to_the_limit() {
+    let long = "x".repeat(3000);
+    let result = |number: u32| {
+        format!(
+            r#"{{"type":"result","subtype":"success","is_error":false,"result":"{number} {long}"}}"#
+        )
+    };
+    let lines: Vec<_> = (0..9).map(result).collect();
+    let mut fixture = shell("cat", &[]).with_input(lines.join("\n"));
+    fixture.program.output = OutputMethod::Native(EventDialect::Claude);
+    fixture.spec.limits.sizes.output = 4096;
+    let record = fixture.run_to_end().await;
+    assert_eq!((&record.result, answer(&record)), (&Ok(()), format!("8 {long}")));
+    assert_eq!(progress_messages(&record).len(), 2);
+}

@@ -44,7 +44,7 @@ async fn write_in_pieces(fixture: &ProgramFixture, text: &[u8], sizes: &[usize])
         raw_writer.write(piece).await.unwrap();
         rest = tail;
     }
-    let ChannelText { raw, piece } = raw_writer.close().await.unwrap();
+    let ChannelText { raw, piece, .. } = raw_writer.close().await.unwrap();
     reporter.flush_pending().await.unwrap();
     let raw = raw.as_str().to_owned();
     let mut output = WrittenOutput { raw, redacted: String::new(), dropped: 0 };

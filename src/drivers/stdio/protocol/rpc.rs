@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::StdioStep;
 use super::document_template::render_document;
 use super::framing::{Frame, FrameDecoder, encode};
+use super::notified_text::{NotifiedShare, NotifiedText};
 use crate::drivers::adapters::event_line::{EventContent, ProgramEvent};
 use crate::drivers::adapters::failure::ReportedFailure;
 use crate::platform::template::ExecutionValues;
@@ -45,8 +46,8 @@ pub(in crate::drivers) struct RpcTurn {
     cancel: Option<RpcCall>,
     /// Id of the request; the initialization has the previous number.
     request_id: u64,
-    /// True if notifications brought some of the answer.
-    has_text: bool,
+    /// Text of notifications, which is the answer.
+    notified_text: NotifiedText,
     has_warned: bool,
     has_warned_of_response: bool,
 }
@@ -74,7 +75,7 @@ impl RpcTurn {
             request: fill_call(&spec.submit)?,
             cancel: fill_optional_call(&spec.cancel)?,
             request_id: number + 2,
-            has_text: false,
+            notified_text: NotifiedText::new(max_message_bytes),
             has_warned: false,
             has_warned_of_response: false,
             spec: Arc::new(spec.clone()),
@@ -181,14 +182,22 @@ impl RpcTurn {
             return Vec::new();
         };
         let params = params.unwrap_or_default();
-        let Some(value) = params.pointer(pointer) else { return Vec::new() };
+        let value = params.pointer(pointer).filter(|value| !value.is_null());
+        let Some(value) = value else {
+            if *kind == NotificationKind::Text {
+                self.notified_text.note_missing(method);
+            }
+            return Vec::new();
+        };
         let event = match kind {
             NotificationKind::Text => to_text(value).map(|text| ProgramEvent::Text { text }),
             NotificationKind::Status => to_text(value).map(status_event),
             NotificationKind::Usage => usage_event(value),
             NotificationKind::Session => to_text(value).map(|id| ProgramEvent::Session { id }),
         };
-        self.has_text |= matches!(event, Some(ProgramEvent::Text { .. }));
+        if let Some(ProgramEvent::Text { text }) = &event {
+            self.notified_text.push(text);
+        }
         event.map(StdioStep::Event).into_iter().collect()
     }
 
@@ -230,13 +239,34 @@ impl RpcTurn {
             .and_then(|pointer| result.pointer(pointer))
             .and_then(usage_event);
         let answer_text = result.pointer(&self.spec.result_pointer).and_then(to_text);
-        let failure = match (&answer_text, self.has_text) {
-            (None, false) => Some(Failure::new(Code::AnswerMissing, NO_ANSWER)),
-            _ => None,
+        let is_text_result =
+            result.pointer(&self.spec.result_pointer).is_some_and(Value::is_string);
+        let has_text = !self.notified_text.is_empty();
+        let mut warning = None;
+        let failure = match &answer_text {
+            None if !has_text => Some(Failure::new(Code::AnswerMissing, NO_ANSWER)),
+            // A value of another form is not the text of an answer.
+            Some(text) if has_text && is_text_result => match self.notified_text.compare(text) {
+                NotifiedShare::Whole => None,
+                NotifiedShare::Part { method } => {
+                    let message = format!(
+                        "a notification `{method}` has no text at its `pointer`, and the result has more text"
+                    );
+                    Some(Failure::new(Code::OutputUnreadable, message))
+                }
+                NotifiedShare::Other { method } => {
+                    let message = format!(
+                        "a notification `{method}` has no text at its `pointer`; the answer is the text of the others"
+                    );
+                    warning = Some(StdioStep::Warn(message));
+                    None
+                }
+            },
+            None | Some(_) => None,
         };
-        let answer = answer_text.filter(|_| !self.has_text).map(|text| ProgramEvent::Text { text });
+        let answer = answer_text.filter(|_| !has_text).map(|text| ProgramEvent::Text { text });
         let events = [usage, answer].into_iter().flatten().map(StdioStep::Event);
-        events.chain(self.end(failure)).collect()
+        events.chain(warning).chain(self.end(failure)).collect()
     }
 
     fn failure_event(&self, error: &Value) -> ProgramEvent {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use algonius_a2a::json_object::document::parse_document;
 use algonius_a2a::v1_json::read;
 use algonius_a2a::{OVERRIDES_EXTENSION, PARAMETERS_EXTENSION};
 use algonius_actors::api::SubmitReply;
@@ -66,11 +67,11 @@ pub async fn retry(
 }
 
 fn read_request(bytes: &[u8]) -> Result<ExecutionRequest, Failure> {
-    let execution_request: ExecutionRequest = serde_json::from_slice(bytes).map_err(|error| {
-        // A body that is JSON of another shape is a fault of its members, not of its syntax.
-        let code = if error.is_data() { Code::InvalidParams } else { Code::MalformedJson };
-        Failure::new(code, "the body must be an object with `agent`, and with `text` or `parts`")
-    })?;
+    let shape = "the body must be an object with `agent`, and with `text` or `parts`";
+    let document = Some(parse_document(bytes)?).filter(Value::is_object);
+    let execution_request: ExecutionRequest = document
+        .and_then(|document| serde_json::from_value(document).ok())
+        .ok_or_else(|| invalid_params(shape))?;
     if execution_request.wait > MAX_WAIT_SECONDS {
         return Err(invalid_params("`wait` must be 0 to 3600 seconds"));
     }

@@ -3,12 +3,12 @@
 //! A body that is empty or null reads as a body without fields. [`with_path_params`](crate::with_path_params) adds the
 //! ids of the path beforehand: `id` for a task, `taskId` and `id` for a push configuration.
 
-use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
 use super::{DIALECT, resource_name};
 use crate::dialect;
+use crate::json_object::document::parse_document;
 use crate::json_object::{ObjectFields, invalid_params};
 use crate::v1::{
     HistoryLength, ListRequest, PushConfig, PushQuery, SendMode, SendRequest, SendResponse,
@@ -23,8 +23,7 @@ pub fn parse_body(bytes: &[u8]) -> Result<Value, Failure> {
     if bytes.trim_ascii().is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(bytes)
-        .map_err(|_syntax| Failure::new(Code::MalformedJson, "the body is not one JSON document"))
+    parse_document(bytes)
 }
 
 /// Reads the body of `message:send` and `message:stream`.

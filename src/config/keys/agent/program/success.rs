@@ -23,11 +23,11 @@ const EX_TEMPFAIL: i32 = 75;
 /// HTTP statuses of refused credentials, for which a retry is pointless.
 const AUTH_FAILURE_STATUSES: [u16; 2] = [401, 403];
 
-/// Reads the conditions of a successful attempt.
+/// Reads the conditions of a successful attempt. `may_be_document` is true if the whole output is the answer.
 pub(crate) fn success(
     mut section: Section<'_>,
-    search_path: Option<&str>,
-    missing_severity: Severity,
+    may_be_document: bool,
+    (search_path, missing_severity): (Option<&str>, Severity),
 ) -> SuccessCriteria {
     let criteria = SuccessCriteria {
         exit_codes: exit_codes(&mut section, "exit_codes").unwrap_or_else(|| vec![0]),
@@ -40,6 +40,11 @@ pub(crate) fn success(
         schema: schema(&mut section, missing_severity),
         check: check_command(&mut section, search_path, missing_severity).map(Box::new),
     };
+    if !may_be_document && let Some(entry) = section.entry("json_pointer") {
+        let diagnostic =
+            "has a meaning only if the output is \"stdout\" or \"file\", without a protocol";
+        section.reader.error(&entry.position.unprintable(), diagnostic);
+    }
     section.finish();
     criteria
 }

@@ -1,10 +1,10 @@
 //! `user`: user of an agent's program.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use algonius_actors::model::program::{EnvVariable, UnixUser, VariableSecrecy};
-use nix::unistd::{self, geteuid};
+use nix::unistd::{self, Uid, geteuid};
+use toml::de::DeValue;
 
 use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::table::Section;
@@ -29,7 +29,7 @@ pub(crate) enum RunAs {
 pub(crate) struct SystemUser {
     name: String,
     user: UnixUser,
-    home: PathBuf,
+    home: String,
 }
 
 /// Reads `user`. A fault of the machine has the severity `missing_severity`.
@@ -57,16 +57,42 @@ pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Run
             return RunAs::Service;
         }
     };
-    if account.uid.is_root() {
-        reader.error(&name.position, "must not be root: root can do whatever the service can");
-    } else if account.uid == geteuid() {
-        reader.error(&name.position, "is the service's own user: leave it out");
+    match system_user(name.value, &account, geteuid()) {
+        Ok(user) => RunAs::Named(user),
+        Err(problem) => {
+            reader.error(&name.position, problem);
+            RunAs::Service
+        }
     }
-    RunAs::Named(SystemUser {
-        name: name.value,
-        user: UnixUser { uid: account.uid.as_raw(), gid: account.gid.as_raw() },
-        home: account.dir,
-    })
+}
+
+/// Reports an agent with a dynamic user, because no range of users is configured.
+pub(crate) fn refuse_dynamic_user(section: &mut Section<'_>) {
+    let is_enabled = section.peek("enabled").and_then(DeValue::as_bool) != Some(false);
+    let user = section.entry("user").filter(|_| is_enabled);
+    if let Some(user) = user.filter(|user| user.value.as_str() == Some(DYNAMIC_USER)) {
+        let diagnostic = new_diagnostic("needs a range of users")
+            .with_hint("set `server.agent_users`, such as \"61184-61999\"");
+        section.reader.error(&user.position, diagnostic);
+    }
+}
+
+/// Returns the user of an account, or the reason why no program of the user `service_uid` may run as that user.
+fn system_user(
+    name: String,
+    account: &unistd::User,
+    service_uid: Uid,
+) -> Result<SystemUser, &'static str> {
+    if account.uid.is_root() {
+        return Err("must not be root: root can do whatever the service can");
+    }
+    if account.uid == service_uid {
+        return Err("is the service's own user: leave it out");
+    }
+    // The variable HOME would name another folder.
+    let home = account.dir.to_str().ok_or("has a home directory whose path is not UTF-8")?;
+    let user = UnixUser { uid: account.uid.as_raw(), gid: account.gid.as_raw() };
+    Ok(SystemUser { name, user, home: home.to_owned() })
 }
 
 impl RunAs {
@@ -86,11 +112,44 @@ impl RunAs {
     /// Sets the variables that name the user of a program, unless the file sets them.
     pub(crate) fn set_variables(&self, env: &mut BTreeMap<String, EnvVariable>) {
         let Self::Named(SystemUser { name, home, .. }) = self else { return };
-        let home = home.display().to_string();
-        for (variable, value) in [("HOME", &home), ("USER", name), ("LOGNAME", name)] {
+        for (variable, value) in [("HOME", home), ("USER", name), ("LOGNAME", name)] {
             let new_variable =
                 || EnvVariable { value: value.clone(), secrecy: VariableSecrecy::Plain };
             env.entry(variable.to_owned()).or_insert_with(new_variable);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::{CString, OsString};
+    use std::os::unix::ffi::OsStringExt;
+
+    use nix::unistd::Gid;
+
+    use super::*;
+
+    #[test]
+    fn an_account_needs_a_usable_home_and_other_rights() {
+        let found = |uid: u32, home: &[u8]| {
+            let account = unistd::User {
+                name: "agent".to_owned(),
+                passwd: CString::default(),
+                uid: Uid::from_raw(uid),
+                gid: Gid::from_raw(uid),
+                gecos: CString::default(),
+                dir: OsString::from_vec(home.to_vec()).into(),
+                shell: "/bin/sh".into(),
+            };
+            system_user("agent".to_owned(), &account, Uid::from_raw(7)).map(|user| user.home)
+        };
+        assert_eq!(found(8, b"/srv/agent").as_deref(), Ok("/srv/agent"));
+        for (uid, home, problem) in [
+            (8, &b"/srv/caf\xe9"[..], "not UTF-8"),
+            (7, b"/srv/agent", "own user"),
+            (0, b"/root", "must not be root"),
+        ] {
+            assert!(found(uid, home).unwrap_err().contains(problem), "{uid}");
         }
     }
 }

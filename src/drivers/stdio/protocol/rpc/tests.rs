@@ -92,6 +92,51 @@ fn notifications_give_the_answer_without_repeating_the_result() {
 }
 
 #[test]
+fn a_notification_without_text_is_a_loss_if_the_result_has_more() {
+    let other = "warn a notification `said` has no text at its `pointer`; the answer is the text of the others";
+    for (params, answer, expected) in [
+        (json!({"t": "two"}), json!("one\ntwo"), &["end output-unreadable"][..]),
+        (json!({"text": null}), json!("one two"), &["end output-unreadable"]),
+        (json!(["two"]), json!("FULL"), &[other, "end"]),
+        (json!({"tool": "read"}), json!("one"), &["end"]),
+        (json!({"tool": "read"}), Value::Null, &["end"]),
+    ] {
+        let lines = [
+            json!({"method": "said", "params": {"text": "one "}}),
+            json!({"method": "said", "params": params}),
+            json!({"id": 2, "result": {"answer": answer}}),
+        ];
+        let steps = step_texts(&mut exchange(&spec(), 0), &lines);
+        assert_eq!(steps, [&["text one "], expected].concat(), "{params} {answer}");
+        // By default all of the result is its text: an object, which is no answer beside notifications.
+        let default = RpcSpec { result_pointer: String::new(), ..spec() };
+        assert_eq!(step_texts(&mut exchange(&default, 0), &lines), ["text one ", "end"]);
+    }
+    let text_notification = |text: &str| json!({"method": "said", "params": {"text": text}});
+    let lines = [
+        text_notification("Hello "),
+        json!({"method": "said"}),
+        json!({"method": "said", "params": {"tool": "read"}}),
+        text_notification("world"),
+        json!({"id": 2, "result": {"answer": "Hello brave world"}}),
+    ];
+    let steps = step_texts(&mut exchange(&spec(), 0), &lines);
+    assert_eq!(steps, ["text Hello ", "text world", "end output-unreadable"]);
+    let object = json!({"id": 2, "result": {"answer": {"content": "Hello brave world"}}});
+    let lines = [text_notification("Hello "), json!({"method": "said"}), object];
+    assert_eq!(step_texts(&mut exchange(&spec(), 0), &lines), ["text Hello ", "end"]);
+    let lines = [
+        text_notification(" "),
+        json!({"method": "said"}),
+        json!({"id": 2, "result": {"answer": "all"}}),
+    ];
+    assert_eq!(step_texts(&mut exchange(&spec(), 0), &lines), ["text  ", "text all", "end"]);
+    // Without any text of a notification, the result is the answer.
+    let lines = [json!({"method": "said"}), json!({"id": 2, "result": {"answer": "all"}})];
+    assert_eq!(step_texts(&mut exchange(&spec(), 0), &lines), ["text all", "end"]);
+}
+
+#[test]
 fn a_program_is_initialized_once_before_its_calls() {
     let initialize = Some(call("initialize", json!({"v": 1})));
     let ready = RpcSpec { initialize, initialized: Some(call("ready", Value::Null)), ..spec() };

@@ -18,13 +18,17 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchown, fchownat, geteuid};
+use uuid::Uuid;
 
 /// Greatest depth at which the owner of folders changes. An agent could create deeper ones to exhaust the stack.
 const MAX_FOLDER_DEPTH: usize = 200;
 
 /// Creates a home if it does not exist, and writes the missing files. A file that the program has changed stays
 /// unchanged. Another user of the agent becomes the owner of the home and all its files.
-pub(super) fn create(home: &AgentHome, user: Option<UnixUser>) -> io::Result<()> {
+///
+/// # Errors
+/// Fails if a folder or file cannot be created, or if another program has put a link in the place of one.
+pub(crate) fn create(home: &AgentHome, user: Option<UnixUser>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(&home.path)?;
     let folder = open(&home.path, folder_flags(), Mode::empty())?;
     fchmod(&folder, Mode::S_IRWXU)?;
@@ -43,6 +47,28 @@ pub(super) fn create(home: &AgentHome, user: Option<UnixUser>) -> io::Result<()>
     }
     change_owner_of_content(&folder, former_uid, user, MAX_FOLDER_DEPTH)?;
     change_owner(&folder, Some(user))
+}
+
+/// Creates a home again whose folder is missing, as a whole or not at all. Several executions may do so at the same
+/// time. The folder of the service above the homes must exist.
+///
+/// # Errors
+/// Same as [`create`].
+pub(crate) fn restore(home: &AgentHome, user: Option<UnixUser>) -> io::Result<()> {
+    let homes = home.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    match DirBuilder::new().mode(0o700).create(homes) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let path = homes.join(format!(".new-{}", Uuid::new_v4()));
+    let new_home = AgentHome { path: path.clone(), files: home.files.clone() };
+    let created = create(&new_home, user).and_then(|()| fs::rename(&path, &home.path));
+    if let Err(error) = created {
+        _ = fs::remove_dir_all(&path); // Its own error explains nothing.
+        // Another execution was faster.
+        return if home.path.is_dir() { Ok(()) } else { Err(error) };
+    }
+    Ok(())
 }
 
 fn folder_flags() -> OFlag {
@@ -195,6 +221,26 @@ mod tests {
         assert_eq!(fs::read_to_string(path.join("c")).unwrap(), "of the program");
         assert_eq!(fs::read_to_string(path.join("a/b.json")).unwrap(), "{}");
         assert_eq!(mode(&path), 0o700);
+    }
+
+    #[test]
+    fn a_home_is_restored_as_a_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("homes/x");
+        restore(&home(&path), None).unwrap();
+        assert_eq!(fs::read_to_string(path.join("a/b.json")).unwrap(), "{}");
+        fs::write(path.join("c"), "of the program").unwrap();
+        restore(&home(&path), None).unwrap();
+        assert_eq!(fs::read_to_string(path.join("c")).unwrap(), "of the program");
+        let names = || fs::read_dir(folder.path().join("homes")).unwrap().count();
+        assert_eq!(names(), 1);
+        let outside = AgentHome { files: [("../c".into(), "x".into())].into(), ..home(&path) };
+        fs::remove_dir_all(&path).unwrap();
+        assert!(restore(&outside, None).is_err());
+        assert_eq!(names(), 0);
+        let elsewhere = folder.path().join("gone/homes/x");
+        assert!(restore(&home(&elsewhere), None).is_err(), "the folder of the service is missing");
+        assert!(!folder.path().join("gone").exists());
     }
 
     #[test]
