@@ -8,7 +8,7 @@ use crate::sealed_inputs::{expect_nowhere_stored, simulate_power_cut};
 
 const PARAMETERS: &str = "https://algonius.dev/a2a/ext/parameters/v1";
 
-/// Asks for the word at each message but `end`, and then prints its parameters.
+/// Requests input until the message is `end`, and then prints its parameters.
 const AGENT: &str = r#"
 [agents.one]
 command = "sh"

@@ -67,7 +67,7 @@ async fn a_file_of_another_form_is_not_dropped_silently() {
     }
 }
 
-/// What a caller gets instead of the bytes is counted.
+/// The task counts the bytes that a caller does not get.
 #[tokio::test]
 async fn bytes_that_are_no_text_are_counted() {
     let utf_16: Vec<u8> = "r\u{e9}sultat: 42\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
